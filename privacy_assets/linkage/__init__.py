@@ -1,1 +1,1 @@
-"""Audits of linkage methods: their claims, compared with what a release reveals."""
+"""Audits of linkage methods: their claims, compared with the information in a release."""

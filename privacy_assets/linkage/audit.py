@@ -1,4 +1,4 @@
-"""Audit of one linkage method on an anonymization: what it links, and whether it can know it."""
+"""Audit of one linkage method on an anonymization: its links, and whether the release supports them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = {"distance": "Linkage by distance", "fellegi_sunter": "Linkage after Fe
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkageAudit(ShowsFigures):
-    """Result of :func:`audit_linkage`; ``docs/reidentification.md`` says how to read the figures.
+    """Result of :func:`audit_linkage`; ``docs/reidentification.md`` explains how to read the figures.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class LinkageAudit(ShowsFigures):
         return self.scores
 
     def summary(self) -> str:
-        """Say in words what was found; shares and counts only."""
+        """Describe the result in words, with shares and counts only."""
         found = self.scores
         correct, drawn, sound, over = (
             f"{100 * found[name]:.1f} %"
@@ -76,9 +76,10 @@ class LinkageAudit(ShowsFigures):
         error = f" (standard error {100 * found['standard_error_of_correct_links']:.1f} %)" if sampled else ""
         return (
             f"{_WORDS[self.settings['method']]} of {records} to {found['n_original']:,} originals is correct for "
-            f"{correct}{error}; a link drawn among the candidates of each record would be for {drawn}. {sound} of its "
+            f"{correct}{error}; a link drawn among the candidates of each record would be correct for {drawn}. "
+            f"{sound} of its "
             f"claims are compatible with what the release reveals, {over} are more certain than it allows. This is one "
-            "method on these records: that it finds little does not prove that the release is safe."
+            "method on these records: if it finds little, this does not prove that the release is safe."
         )
 
     def to_artifact(self) -> Artifact:
@@ -89,12 +90,12 @@ class LinkageAudit(ShowsFigures):
 def check_audit_settings(
     method: object, known: Sequence[str] | None, n_records: object, softness: object, seed: object
 ) -> None:
-    """Refuse settings of :func:`audit_linkage` that no table could make right.
+    """Refuse settings of :func:`audit_linkage` that are invalid for every table.
 
     Raises
     ------
     InvalidSettingError
-        If one is out of its range.
+        If a setting is out of its range.
     """
     require(method in get_args(Method), "method", method, one_of(get_args(Method)), "Nothing was linked.")
     names = None if known is None or isinstance(known, str) else list(known)
@@ -105,7 +106,7 @@ def check_audit_settings(
     is_soft = softness is None or (is_number(softness, 0) and float(softness) > 0)
     require(is_soft, "softness", softness, "None or a number above 0", "Nothing was linked.")
     if softness is not None and method != "distance":
-        raise InvalidSettingError("softness is a setting of the method 'distance' alone. Leave it out.")
+        raise InvalidSettingError("softness is a setting of the method 'distance' only. Leave it out.")
     require(is_integer(seed, 0), "seed", seed, "a whole number of at least 0", "Nothing was linked.")
 
 
@@ -133,8 +134,8 @@ def audit_linkage(
     method : {"distance", "fellegi_sunter"}
         `link_by_distance`, or `link_by_fellegi_sunter` (extra ``linkage``).
     known : sequence of str, optional
-        Columns that the attacker knows of everybody, by which records are linked and candidates counted. Default: all
-        quasi-identifiers.
+        Columns that the attacker knows about everybody, by which records are linked and candidates counted. Default:
+        all quasi-identifiers.
     n_records : int or None
         Number of released records to link, drawn at random if there are more; None for all.
     softness : float, optional

@@ -35,7 +35,7 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     Notes
     -----
     The masses of all 2^n sets are not needed. A focal set with mass for a record x gives x and every other record of
-    the set the same share of it; mixtures of such shares are just the distributions that are largest at x. So
+    the set the same share of it; mixtures of such shares are exactly the distributions that are largest at x. So
     ``claimed`` is compatible if and only if there is t >= 0 with row sums ``truth``, column sums ``claimed``, and t[x,
     z] <= t[x, x]: a linear program. Records with equal true and claimed probability are interchangeable, so one of them
     represents all. For a true probability of 1 it requires that x has the largest claim, as in Proposition 18. For a
@@ -44,14 +44,14 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     Raises
     ------
     InvalidSettingError
-        If a value is not a probability, the tolerance is out of range, or, where the true probabilities differ, there
-        are more than MAX_PAIRS pairs of records.
+        If a value is not a probability, the tolerance is out of range, or the true probabilities differ and there are
+        more than MAX_PAIRS pairs of records.
     """
     check_tolerance(tolerance)
     truth, claimed = _normalized(truth, "true"), _normalized(claimed, "claimed")
     if len(truth) != len(claimed):
         raise InvalidSettingError(
-            f"There are {len(truth)} true and {len(claimed)} claimed probabilities. Expected as many of both."
+            f"There are {len(truth)} true and {len(claimed)} claimed probabilities. Expected equally many of both."
         )
     is_true = truth > 0
     if bool((claimed[is_true] <= 0).any()):

@@ -107,16 +107,16 @@ def link_by_distance(
     Returns
     -------
     sparse array or ndarray of shape (n_released, n_original), dtype=float64
-        Claims that add up to 1 in each row.
+        Claims that sum to 1 in each row.
 
     Raises
     ------
     InvalidSettingError
-        If a column has no model, a hierarchy is missing, the softness is not above 0, sets are of more than
+        If a column has no model, a hierarchy is missing, the softness is not above 0, sets have more than
         MAX_CATEGORIES_IN_SETS categories, or there are more than MAX_DENSE_PAIRS pairs with softness or, for texts of
         many values, more than MAX_COMPARED_PAIRS without it.
     InvalidTableError
-        If a released cell cannot be read, or stands for no original value.
+        If a released cell cannot be read, or does not stand for any original value.
     """
     unknown = [name for name in known if name not in model.masks]
     if unknown or not len(known):
@@ -239,13 +239,13 @@ def _middles(original: Original, sets: CodeSets) -> tuple[_Places, _Places]:
     n_empty = int((np.diff(sets.first) == 0)[sets.set_of_row].sum())
     if n_empty:
         raise InvalidTableError(
-            f"{original.where}: {n_empty} released cells stand for no value of the original. Expected cells that "
-            "contain the value they come from. Correct the release or its model. Nothing was linked."
+            f"{original.where}: {n_empty} released cells do not stand for any value of the original. Expected cells "
+            "that contain the value they come from. Correct the release or its model. Nothing was linked."
         )
     if scale.is_ordered:
         values = np.append(_as_numbers(scale), np.nan)
         begin, end = sets.first[:-1], sets.first[1:] - 1
-        # The missing value has the last code, and counts where nothing else is possible.
+        # The missing value has the last code, and counts if nothing else is possible.
         end = np.where((sets.low[end] == scale.n_known) & (end > begin), end - 1, end)
         low = sets.low[begin]
         high = np.minimum(sets.high[end], np.maximum(scale.n_known - 1, low))
@@ -268,7 +268,7 @@ def _middles(original: Original, sets: CodeSets) -> tuple[_Places, _Places]:
 
 
 def _as_numbers(scale: Scale) -> NDArray[np.float64]:
-    """Return ordered values as numbers: moments as time since the first one, values that are no numbers as ranks."""
+    """Return ordered values as numbers: moments as time since the first one, values that are not numbers as ranks."""
     if scale.known.dtype.kind in "mM":
         return np.asarray((scale.known - scale.known[:1]).astype(np.int64), np.float64)
     if scale.kind == "number":

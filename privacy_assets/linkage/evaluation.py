@@ -41,7 +41,7 @@ class LinkerProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the amount done, and the total, for a progress bar."""
         return self.stage, self.n_done, self.n
 
 
@@ -56,7 +56,7 @@ class LinkerEvaluation(ShowsFigures):
         ``overclaim_share`` (a claim above the largest true probability), ``expected_correct_links`` (share of correct
         links if each record is linked to the largest claim, ties at random), ``mean_probability_of_truth``,
         ``mean_largest_claim``, ``abstained_share`` (share of records without a link), ``n_released``. The first three
-        and the largest claim are of the records with a claim; an abstention is no correct link.
+        and the largest claim are computed from the records with a claim; an abstention is not a correct link.
     records : DataFrame
         The same figures by released record, as ``released, n_candidates, has_support, is_compatible, overclaims,
         expected_correct, probability_of_truth, largest_claim``; missing where the method abstained. Private.
@@ -88,8 +88,8 @@ def evaluate_linker(
         The release, indexed by records, not by people.
     claims : array-like of shape (n_released, n_original), sparse matrix of this shape, or array-like of (n_released,)
         Scores of at least 0, in each row proportional to the probability that the released record comes from each
-        original; or, for a method with definite links, the position of one original per released record, -1 where it
-        names nobody.
+        original; or, for a method with definite links, the position of one original per released record, -1 if it does
+        not name one.
     known : sequence of str, optional
         Columns that define the true probability, which is uniform over the candidates. Default: all released columns.
     tolerance : float
@@ -97,20 +97,20 @@ def evaluate_linker(
         this far below the largest claim and still be linked, and deviate by this much in total from a compatible
         probability.
     progress : callable, optional
-        Called before each record and each linear program; its exceptions end the work.
+        Called before each record and each linear program; an exception that it raises ends the work.
 
     Raises
     ------
     InvalidSettingError
-        If claims have another shape, are negative, not finite or all 0 for a record, a link points to no original, no
-        record is linked, or too many claims need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). The message has the
-        counts.
+        If claims have another shape, are negative, not finite or all 0 for a record, a link does not point to an
+        original, no record is linked, or too many claims need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). The
+        message has the counts.
 
     Notes
     -----
-    A method that fails a test is not a sound measure of risk, whatever share of links it finds: it excludes possible
-    originals, or is more certain than the release allows. A compatible method that finds few links may give false
-    reassurance.
+    A method that fails a test is not a sound measure of risk, regardless of the share of links that it finds: it
+    excludes possible originals, or is more certain than the release allows. A compatible method that finds few links
+    may give false reassurance.
     """
     if index.people is not None:
         raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was evaluated.")
@@ -125,7 +125,7 @@ def evaluate_linker(
     n_done = 0
     for records, candidates in members_by_cells(index.masked(columns), index.n_original, index.n_released):
         is_candidate[candidates] = True
-        # Most methods give equal records equal claims.
+        # Most methods give equal claims to equal records.
         of_candidates = tests.setdefault(candidates.tobytes(), {})
         for i in records.tolist():
             report(LinkerProgress("records", n_done, index.n_released))
@@ -262,7 +262,7 @@ def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_ar
     if len(links) != n_released or n_outside or not is_linked.any():
         raise InvalidSettingError(
             f"There are {len(links)} links, {n_outside} of them not to an original, {int((~is_linked).sum())} of them "
-            f"-1, which names nobody. Expected {n_released} positions from 0 to {n_original - 1} or -1, not all "
+            f"-1, which stands for no link. Expected {n_released} positions from 0 to {n_original - 1} or -1, not all "
             "of them -1. Nothing was evaluated."
         )
     first = np.concatenate([[0], np.cumsum(is_linked)])

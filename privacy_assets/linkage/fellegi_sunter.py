@@ -1,4 +1,4 @@
-"""Probabilistic record linkage after Fellegi and Sunter (1969), through Splink, as an attacker under audit."""
+"""Probabilistic record linkage after Fellegi and Sunter (1969), by Splink, as an audited attacker."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def link_by_fellegi_sunter(
         )
     if index.n_original < 2:
         raise InvalidSettingError(
-            f"There is {index.n_original} original. Expected at least 2: the model compares how often true pairs agree "
-            "with how often other pairs do, and there are no others. Nothing was linked."
+            f"There is {index.n_original} original. Expected at least 2: the model compares how often true pairs "
+            "agree with how often other pairs agree, and there are no others. Nothing was linked."
         )
     splink = require_splink()
     n_pairs = index.n_original * index.n_released

@@ -71,7 +71,7 @@ def match_candidates(index: CandidateIndex, known: Sequence[str]) -> MatchedCand
     Notes
     -----
     Equal records are one node with a multiplicity. The truth is one assignment; a pair belongs to some assignment if
-    and only if both of its ends lie in one strongly connected component of the residual graph.
+    and only if both of its ends are in one strongly connected component of the residual graph.
     """
     if index.people is not None:
         raise InvalidSettingError("The index counts people. Expected an index of records, each released at most once.")

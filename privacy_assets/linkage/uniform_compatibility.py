@@ -64,7 +64,7 @@ def is_compatible_with_uniform(inside: Floats, outside: Floats, *, tolerance: fl
     inside : ndarray of shape (n_candidates,), dtype=float64
         Claims of the candidates, above 0.
     outside : ndarray of shape (n_others,), dtype=float64
-        Claims of the other records, at least 0; all claims add up to 1.
+        Claims of the other records, at least 0; all claims sum to 1.
     tolerance : float
         Allowed total deviation of the claims; at least TOLERANCE.
 
@@ -111,7 +111,7 @@ def largest_means(own: Floats, weights: Floats, sizes: Integers) -> Floats:
 
 
 def _can_keep_all(inside: Floats, outside: Floats) -> bool:
-    """Return whether each candidate can keep as much probability as it claims while the rest covers the others.
+    """Return whether each candidate can keep the probability that it claims while the rest covers the others.
 
     This is sufficient, not necessary. A candidate gives another record at most what it keeps, so k records get at
     most the sum of min(rest, k times what is kept): enough for the k that lack most, for all k (Gale).
@@ -125,7 +125,7 @@ def _can_keep_all(inside: Floats, outside: Floats) -> bool:
     kept, rest = kept[gives], rest[gives]
     order = np.argsort(rest / kept)
     kept, rest = kept[order], rest[order]
-    # Those whose rest is at most k times what they keep give all of it; the others k times what they keep.
+    # Those whose rest is at most k times what they keep give all of it; the others give k times what they keep.
     k = np.arange(1, len(lack) + 1)
     n_all = np.searchsorted(rest / kept, k, side="right")
     given = np.concatenate([[0.0], np.cumsum(rest)])[n_all]
@@ -136,7 +136,7 @@ def _can_keep_all(inside: Floats, outside: Floats) -> bool:
 def _exceeds_some_set(inside: Side, outside: Side, n_candidates: int, tolerance: float) -> bool:
     """Return whether a set of the greatest claims exceeds every belief: weights of 1 inside, -1 outside.
 
-    A candidate inside gives it all, one outside n / (n + 1) for a set of n records.
+    A candidate inside gives all its probability to the set, one outside n / (n + 1) for a set of n records.
     """
     parts = []
     for side in (inside, outside):
@@ -191,7 +191,7 @@ class _Program:
                 return at_least <= tolerance
             if not self._add_violated(solution, weights):
                 return at_least <= tolerance
-        raise ArithmeticError("the linear program of compatibility did not settle")
+        raise ArithmeticError("the linear program of compatibility did not converge")
 
     @property
     def sizes(self) -> tuple[Integers, Integers]:
@@ -240,7 +240,7 @@ class _Program:
                 self._add_bounds(side, np.arange(self.n_in), np.full(self.n_in, group))
 
     def _add_bounds(self, side: int, groups: Integers, places: Integers) -> int:
-        """Bound the additions to means: the sum of the greatest weights up to a group, minus as many times the mean."""
+        """Bound the additions to means: the sum of the greatest weights up to a group, minus so many times the mean."""
         pairs = list(zip(groups.tolist(), places.tolist(), strict=True))
         is_new = np.array([pair not in self.known[side] for pair in pairs], np.bool_)
         self.known[side].update(pairs)

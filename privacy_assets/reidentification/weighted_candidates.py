@@ -295,7 +295,7 @@ def _alternatives(
     if not all(is_number(chance, 0, 1) for chance in chances) or abs(sum(chances) - 1) > MASS_TOLERANCE:
         raise InvalidSettingError(
             "The model is neither a ReleaseModel nor pairs of a probability and a ReleaseModel, with probabilities "
-            "that sum  to 1. Expected one of the two. Nothing was assessed."
+            "that sum to 1. Expected one of the two. Nothing was assessed."
         )
     # A model that is never drawn does not mask any record.
     return [float(chance) for chance in chances if chance > 0], [each[1] for each in model if each[0] > 0]

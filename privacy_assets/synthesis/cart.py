@@ -1,14 +1,14 @@
 """Sequential CART: each column is drawn from real values of records that are similar in the columns before it.
 
-The first column is drawn from its own values. For each later one a tree predicts it from the columns before it
+The first column is drawn from its own values. For each later column, a tree predicts it from the columns before it
 (classification for text, categories and booleans, regression on ranks for numbers and datetimes); a synthetic record
-falls into a leaf and takes the value of a random real record of that leaf, the *donor*. A missing value is one more
+falls into a leaf and takes the value of a random real record of that leaf, the *donor*. A missing value is a separate
 value.
 
 What it may reveal: **every value is an observed one**. Text and categories are reproduced only if `min_atom` people
 share them (rarer ones are first redrawn from the others of their column). If leaves are narrow, whole records are
-reproduced verbatim (a few in a hundred on adult). It preserves the structure of the table better than a copula, and so
-carries more risk.
+reproduced verbatim (a few in a hundred on adult). It preserves the structure of the table better than a copula, and is
+therefore riskier.
 
 References
 ----------
@@ -85,7 +85,7 @@ class Cart:
         """Grow one tree per column; cost is n log n in rows and quadratic in columns.
 
         `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values. `progress` is called
-        before each column; its exceptions end the learning.
+        before each column; an exception that it raises ends the learning.
         """
         kind_of = check_kinds(table, self.name)
         kinds = list(kind_of.values())
@@ -144,7 +144,7 @@ class _Step:
     donors: NDArray[np.intp]
     """Rows of the table, grouped by leaf."""
     starts: NDArray[np.intp]
-    """Start of the donors of each node in `donors`, and one past the last; inner nodes have no donors."""
+    """Start of the donors of each node in `donors`, and one past the last; inner nodes are without donors."""
 
     @classmethod
     def of_leaves(cls, tree: Any, leaves: NDArray[np.intp]) -> _Step:
@@ -161,8 +161,8 @@ class _Step:
 def _codes(column: pd.Series, kind: Kind) -> NDArray[np.float64]:
     """Return a number for the value of each record: the rank of a number or datetime, the frequency order of others.
 
-    Ranks, because a few huge numbers would attract all splits of a regression tree. A missing number is well below the
-    others; a missing category is one more category.
+    Ranks are used because a few huge numbers would attract all splits of a regression tree. A missing number is well
+    below the others; a missing category is a separate category.
     """
     if kind in NUMERIC:
         ranks = column.rank(method="average").to_numpy(dtype=np.float64, na_value=np.nan)

@@ -1,7 +1,7 @@
 """Normal scores of records, and sums over all of them, in chunks of records.
 
-What is random in a chunk depends on the seed and on the number of the chunk alone, and sums are added in the order of
-the chunks. So they are the same to the last bit, whether they are made here or by the tasks of an engine.
+The random numbers of a chunk depend only on the seed and on the number of the chunk, and sums are added in the order of
+the chunks. So sums made here and sums made by the tasks of an engine are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUMS = pa.schema([("chunk", pa.int64()), ("sums", pa.binary())])
 
 
 def generator_of(seed: int, chunk: int) -> np.random.Generator:
-    """Return the random numbers of a chunk; those of the first are the seed's own."""
+    """Return the random numbers of a chunk; those of the first are those of the seed itself."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chunk,) if chunk else ()))
 
 
@@ -44,7 +44,7 @@ def normal_scores(
     if len(upper) == 1:  # a constant column has no dependence; random scores would only add noise
         return np.zeros(len(cells))
     lower = np.concatenate([[0.0], upper[:-1]])[cells]
-    half = 0.5 / (n_records + 1)  # kept off 0 and 1, where scores are infinite
+    half = 0.5 / (n_records + 1)  # avoids 0 and 1, where scores are infinite
     scores: NDArray[np.float64] = ndtri(np.clip(lower + within * (upper[cells] - lower), half, 1 - half))
     return scores
 
@@ -64,7 +64,7 @@ class ScoreSumsByValue:
     n_values: int
 
     def __call__(self, cells: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return sums, shape (n_values, n_columns - 1), or of one column of zeros if there is no other."""
+        """Return sums, shape (n_values, n_columns - 1), or one column of zeros if there are no other columns."""
         own = cells[:, self.column]
         others = np.delete(scores, self.column, axis=1)
         sums = np.zeros((self.n_values, max(others.shape[1], 1)))
@@ -75,7 +75,7 @@ class ScoreSumsByValue:
 
 @dataclass(frozen=True)
 class ScoreTotals:
-    """Counts and sums the scores of each column; ``is_counted`` says by column and cell whether its records count."""
+    """Counts and sums the scores of each column; ``is_counted`` has, by column and cell, whether its records count."""
 
     is_counted: Sequence[NDArray[np.bool_]]
 
@@ -87,7 +87,7 @@ class ScoreTotals:
 
 @dataclass(frozen=True)
 class ScoreProducts:
-    """Sums products of the scores of two columns, and the squares of one where the other counts."""
+    """Sums products of the scores of two columns, and the squares of one if the other counts."""
 
     is_counted: Sequence[NDArray[np.bool_]]
     means: NDArray[np.float64]
@@ -113,7 +113,7 @@ class Chunks(Protocol):
     """The scores of all records."""
 
     def replace(self, column: int, cells: NDArray[np.integer[Any]], upper: NDArray[np.float64]) -> None:
-        """Give a column other cells."""
+        """Replace the cells of a column."""
 
     def add(self, sums: ScoreSums) -> NDArray[np.float64]:
         """Add the sums of all chunks."""
@@ -131,7 +131,7 @@ class LocalChunks:
     seed : int
         Seed of the positions within cells.
     rows_per_chunk : int
-        Rows of a chunk; another number is another result.
+        Rows of a chunk; the result depends on this number.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class LocalChunks:
         return np.column_stack([own[rows] for own in self._cells])
 
     def replace(self, column: int, cells: NDArray[np.integer[Any]], upper: NDArray[np.float64]) -> None:
-        """Give a column other cells."""
+        """Replace the cells of a column."""
         self._cells[column] = cells
         for number, rows in enumerate(self._chunks):
             within = generator_of(self._seed, number).random(self._scores[number].shape)[:, column]
@@ -167,7 +167,8 @@ class LocalChunks:
 class EngineChunks:
     """The scores of all records, made by the tasks of an engine whenever they are summed.
 
-    Parameters are those of `LocalChunks`, and the cells as the engine has them. No value reaches it: cells are numbers.
+    Parameters are those of `LocalChunks`, and the cells as the engine has them. Values are not sent to it: cells are
+    numbers.
     """
 
     def __init__(
@@ -181,11 +182,11 @@ class EngineChunks:
     ) -> None:
         self._engine, self._batches, self._first, self._uppers = engine, batches, list(cells), list(uppers)
         self._seed, self._rows_per_chunk = seed, rows_per_chunk
-        # The cell of today of each cell that the engine has.
+        # The current cell of each cell that the engine has.
         self._places = [np.arange(len(upper), dtype=np.int64) for upper in uppers]
 
     def replace(self, column: int, cells: NDArray[np.integer[Any]], upper: NDArray[np.float64]) -> None:
-        """Give a column other cells; the records that shared a cell still do."""
+        """Replace the cells of a column; records that shared a cell still do."""
         self._places[column][self._first[column]] = cells
         self._uppers[column] = upper
 
@@ -219,7 +220,7 @@ def score_chunks(
 def scores_of(
     cells: NDArray[np.integer[Any]], uppers: Sequence[NDArray[np.float64]], seed: int, chunk: int, n_records: int
 ) -> NDArray[np.float64]:
-    """Return the scores of a chunk, shape (n_rows, n_columns), of cells of that shape."""
+    """Return the scores of a chunk, shape (n_rows, n_columns), from cells of that shape."""
     within = generator_of(seed, chunk).random(cells.shape)
     scores = [normal_scores(upper, cells[:, j], within[:, j], n_records) for j, upper in enumerate(uppers)]
     return np.column_stack(scores)
@@ -257,7 +258,7 @@ class _SendChunks:
 
 @dataclass(frozen=True)
 class _SumChunk:
-    """Puts the records of a chunk in order, scores them, and sums."""
+    """Orders the records of a chunk, scores them, and sums the scores."""
 
     sums: ScoreSums
     places: tuple[NDArray[np.int64], ...]

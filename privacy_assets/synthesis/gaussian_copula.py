@@ -1,22 +1,23 @@
-"""Gaussian copula: empirical margins, and the dependence of a multivariate normal distribution between them.
+"""Gaussian copula: empirical margins, joined by the dependence of a multivariate normal distribution.
 
 Every value of a column has a *cell*: an interval of [0, 1] whose width is the frequency of the value. Numbers,
 datetimes, ordered categories and booleans are in their own order; text and unordered categories are ordered by
-association with the other columns (`order_by_association`). A missing value is one more value, in the last cell. A
-record becomes a random position inside each of its cells, the positions become normal scores, and only their
-correlation matrix is learned of the dependence. Sampling reverses these steps. Random positions blur the dependence
-twice, in learning and in sampling, so the matrix is calibrated until drawn records have the correlation of real ones.
+association with the other columns (`order_by_association`). A missing value is a separate value, in the last cell. A
+record becomes a random position inside each of its cells, the positions become normal scores, and of the dependence
+only their correlation matrix is learned. Sampling reverses these steps. Random positions blur the dependence twice, in
+learning and in sampling, so the matrix is calibrated until drawn records have the correlation of real ones.
 
 What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
 reproduced as *observed values*. Text and categories are reproduced only if `min_atom` people share them; rarer ones are
-first redrawn from the others of their column. Numbers that fewer people share are drawn evenly from intervals that hold
-enough people, but the ends of such intervals are observed values, including the smallest and the largest number. Whole
-records are reproduced only by coincidence, because only pairwise dependence is learned.
+first redrawn from the others of their column. Numbers that fewer people share are drawn evenly from intervals that
+contain enough people, but the ends of such intervals are observed values, including the smallest and the largest
+number. Whole records are reproduced only by coincidence, because only pairwise dependence is learned.
 
-How many people are enough grows with the square root of their number, like the bins of a histogram [3]_. A margin that
-reproduces the frequency of each value contains a share of 1 / m of each of the m people who hold it. Combined with
-other columns that singles these people out, more often than people whom the synthesizer never saw; the chance of the
-control comparison shrinks with the square root, so a fixed number would be enough for small tables only.
+The number of people that is enough grows with the square root of the number of all people, like the bins of a histogram
+[3]_. A margin that reproduces the frequency of each value contains a share of 1 / m of each of the m people who have
+it. In combination with other columns, this singles these people out more often than people whom the synthesizer never
+saw. The chance error of the control comparison shrinks with the square root, so a fixed number would be enough only for
+small tables.
 
 References
 ----------
@@ -71,7 +72,7 @@ CALIBRATION_RECORDS: Final = 20_000
 
 
 class GaussianCopula:
-    """Synthesizer with empirical margins and normal dependence; see the module for what it may reveal.
+    """Synthesizer with empirical margins and normal dependence; the module describes what it may reveal.
 
     Parameters
     ----------
@@ -86,9 +87,9 @@ class GaussianCopula:
         A numeric column of at most this many distinct values, shared by enough people on average, is reproduced value
         by value (codes, scores, counts).
     smoothing : float
-        Enough are at least this many times the square root of the number of people: who must share a number for it to
-        be reproduced, be in an interval, share the values of a discrete column on average, and share a category for it
-        to be ordered by its own association. 0 or more; 0 leaves `min_atom` and `min_interval` alone.
+        Enough people are at least this many times the square root of the number of people: they must share a number for
+        it to be reproduced, be in an interval, share the values of a discrete column on average, and share a category
+        for it to be ordered by its own association. 0 or more; with 0, only `min_atom` and `min_interval` apply.
 
     Notes
     -----
@@ -141,9 +142,9 @@ class GaussianCopula:
     ) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
 
-        `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
-        values. `progress` is called before each column and each round of the calibration; its exceptions end the
-        learning. An `engine` that divides the work sums the scores, with the same result.
+        `person` is the person of each row, so that a person with many rows counts once; `redrawn` counts the redrawn
+        values. `progress` is called before each column and each round of the calibration; an exception that it raises
+        ends the learning. An `engine` that divides the work sums the scores, with the same result.
         """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
@@ -236,9 +237,9 @@ def _correlation(
 ) -> NDArray[np.float64]:
     """Return the correlation of columns, each from the records that count in both.
 
-    `add` adds sums over all records; `is_counted` says by column and cell whether its records count.
-    Categories of few people have no position of their own. Where they happen to be they would weaken the correlation
-    of all others: on adult, two rare levels of `education` cost up to 0.03 of `utility_pairs`.
+    `add` adds sums over all records; `is_counted` has, by column and cell, whether its records count. Categories of few
+    people do not have a meaningful position. At arbitrary positions they would weaken the correlation of all others: on
+    adult, two rare levels of `education` cost up to 0.03 of `utility_pairs`.
     """
     counts, totals = add(ScoreTotals(is_counted))
     squares, products = add(ScoreProducts(is_counted, totals / np.maximum(counts, 1)))
@@ -270,9 +271,9 @@ def _calibrate(
 ) -> NDArray[np.float64]:
     """Find the correlation of normal scores for which drawn records, blurred as real ones were, show `target`.
 
-    `is_placed` says by column and cell whether its records count.
-    On adult it raises the share of preserved pairs from 0.938 to 0.947; two columns cut in halves need the eight
-    rounds.
+    `is_placed` has, by column and cell, whether its records count.
+    On adult, calibration raises the share of preserved pairs from 0.938 to 0.947; two columns cut in halves need all
+    eight rounds.
     """
     from scipy.special import ndtr
 

@@ -1,9 +1,9 @@
 """Generalization of synthetic records before they are assessed, if they single out people.
 
 Each *distinct* record counts as a person, so that copies of one record do not make a class. Originals and control are
-assessed with the labels of the classes that the same cuts assign to them, because unmatched labels would suggest that
-there is no risk. Repeated records are removed before generalization; afterwards, equal records are different people,
-which protects them.
+assessed with the labels of the classes that the same cuts assign to them, because unmatched labels would look like no
+risk. Repeated records are removed before generalization; afterwards, equal records are different people, which protects
+them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def preprocess_generalized(
 def generalize_people(
     anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame, person: str | None
 ) -> pd.DataFrame:
-    """Label the rows of another table as `generalize_alike` does, and keep whose they are."""
+    """Label the rows of another table as `generalize_alike` does, and keep their people."""
     if person is None:
         return generalize_alike(anonymization, table, anonymized)
     labels = generalize_alike(anonymization, table.drop(columns=person), anonymized)
@@ -113,7 +113,7 @@ def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymiz
         The table with a label, as text, in place of each quasi-identifier. A category or a missing value that the
         anonymized table lacks gets `OUTSIDE_LABEL`. The other columns of such a row get the labels of the class of a
         record that agrees on all of them, or else of the class of the row with the most frequent value in place of the
-        unknown one, so that somebody with a rare category does not seem safe on all other columns.
+        unknown one, so that a person with a rare category does not appear to be protected on all other columns.
 
     Raises
     ------

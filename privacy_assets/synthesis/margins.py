@@ -1,7 +1,7 @@
-"""Margins of columns, which the synthesizers share: every value has a cell of [0, 1] as wide as it is frequent.
+"""Margins of columns, shared by the synthesizers: every value has a cell of [0, 1] as wide as its frequency.
 
 Numbers that few people share are read evenly from intervals between `interval_knots`; all other values are reproduced
-as observed. A missing value is one more value, in the last cell.
+as observed. A missing value is a separate value, in the last cell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_SMOOTHING: Final = 1.75
 
 
 class Enough(NamedTuple):
-    """How many people must share a value for it to be learned on its own, and how many must be in an interval."""
+    """How many people must share a value for it to be learned separately, and how many must be in an interval."""
 
     atom: int
     interval: int
@@ -59,7 +59,7 @@ class Margin:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, that of the missing value included."""
+        """Number of cells, including that of the missing value."""
         return len(self.upper)
 
     @property
@@ -189,7 +189,7 @@ def _own_dtype(dtype: pd.ArrowDtype) -> Any:
 
 
 def with_dtype(values: pd.Series, dtype: Any) -> pd.Series:
-    """Return the values in the dtype of the column learned from."""
+    """Return the values in the dtype of the learned column."""
     if values.dtype == dtype:
         return values
     stored = dtype.pyarrow_dtype

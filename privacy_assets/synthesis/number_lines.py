@@ -1,4 +1,4 @@
-"""Margins of numbers and datetimes: which of them are reproduced, and intervals from which the others are drawn."""
+"""Margins of numbers and datetimes: the numbers that are reproduced, and the intervals of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS_PER_SECOND: Final[Mapping[str, int]] = {"s": 1, "ms": 1_000, "us": 1_000_0
 
 @dataclass(frozen=True)
 class NumberLine:
-    """Distinct numbers of a column in ascending order, and which of them are interpolated."""
+    """Distinct numbers of a column in ascending order, and whether they are interpolated."""
 
     numbers: NDArray[Any]
     runs: NDArray[np.intp]
@@ -28,7 +28,7 @@ class NumberLine:
     """Rare numbers between which the others are interpolated, including the first and the last of each run."""
     kind: Kind
     step: int
-    """Unit that all numbers are multiples of; of a float column in units of its last decimal, 0 if there is none."""
+    """Unit of which all numbers are multiples; for a float column in units of its last decimal, or 0."""
     decimals: int
     """Decimals of a float column; 0 for whole numbers and datetimes."""
 
@@ -82,13 +82,13 @@ def _common_step(distinct: NDArray[Any]) -> int:
 
 
 def rare_runs(is_rare: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the number of the run of neighboring rare numbers each is in, -1 for the others."""
+    """Return the run of neighboring rare numbers of each number, -1 for the others."""
     starts = is_rare & ~np.concatenate([[False], is_rare[:-1]])
     return np.where(is_rare, np.cumsum(starts) - 1, -1)
 
 
 def shares_of_people(values: NDArray[np.intp], whose: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    """Return the records of each value, where those of one person add up to 1.
+    """Return the records of each value; those of one person sum to 1.
 
     The people of several values together are at least the sum of their shares.
     """

@@ -54,13 +54,13 @@ def redraw_rare_values(
     columns : sequence of str
         Columns of text and categories.
     min_atom : int
-        Number of people who must share a value for it to stay; 1 keeps all values.
+        Number of people who must share a value for it to be kept; 1 keeps all values.
     seed : int
         Seed of the draws; those of a column do not depend on the other columns.
     person : sequence of length n, optional
         Person of each row; rows without a person count as one person. By default each row counts as a person.
     synthesizer : str
-        Name for messages.
+        Name used in messages.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def redraw_rare_values(
     Raises
     ------
     InvalidTableError
-        If `person` has another length, or a column has no value that enough people share.
+        If `person` has another length, or a column does not have any value that enough people share.
     """
     if person is not None and len(person) != len(table):
         raise InvalidTableError(

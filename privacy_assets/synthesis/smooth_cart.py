@@ -1,25 +1,25 @@
-"""CART that learns from many people at a time: sequential trees on classes of values, with smoothed donors.
+"""CART that learns from many people at once: sequential trees on classes of values, with smoothed donors.
 
-Like CART [1]_, every column is drawn from a tree on the columns drawn before it. Four things are different, so that the
-records follow the population and not single people:
+Like CART [1]_, every column is drawn from a tree on the columns drawn before it. Four differences make the records
+follow the population instead of single people:
 
 - **Classes instead of values.** A column is divided into classes of neighboring numbers, or of text values; each has at
   least `min_people` people. Trees see classes only, and a value is drawn within its class from the margin of the
   column, which is that of the Gaussian copula: numbers that few people share are drawn evenly from intervals.
-- **Leaves of people.** A leaf has at least `smoothing` times the square root of the number of people, whatever the
-  number of their records. As for the copula's margins, a fixed number would be enough for small tables only: what a
-  person adds to a leaf of m is 1 / m, and the chance of the control comparison shrinks with the square root.
-- **Splits that are no coincidence.** A split must raise the log-likelihood by as much as the number of probabilities
+- **Leaves of people.** A leaf has at least `smoothing` times the square root of the number of people, regardless of the
+  number of their records. As for the copula's margins, a fixed number would be enough only for small tables: a person
+  adds 1 / m to a leaf of m, and the chance error of the control comparison shrinks with the square root.
+- **Splits that are not coincidental.** A split must raise the log-likelihood by as much as the number of probabilities
   that it adds (Akaike's criterion [2]_); trees of noise have one leaf.
 - **Even draws.** The records in a leaf take the classes of its donors at even steps through the sorted donors, not
-  independently. Sampling then adds hardly any noise to what was learned, which pays for the larger leaves.
+  independently. Sampling then adds hardly any noise to the learned model, which compensates for the larger leaves.
 
 Columns of few classes come first, so that trees on the others have something to split.
 
 What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
 reproduced as *observed values*, text and categories only if `min_atom` people share them (rarer ones are redrawn
 first). The ends of intervals are observed values, including the smallest and the largest number. Whole records are
-reproduced by coincidence: all donors of a leaf count alike, and no leaf has few of them.
+reproduced only by coincidence: all donors of a leaf count equally, and every leaf has many of them.
 
 References
 ----------
@@ -62,17 +62,19 @@ NUMERIC: Final = frozenset({"integer", "float", "datetime"})
 
 
 class SmoothCart:
-    """Synthesizer by trees on classes of people; see the module for what it may reveal.
+    """Synthesizer by trees on classes of people; the module describes what it may reveal.
 
     Needs scikit-learn (extra `trees`).
 
     Parameters
     ----------
     min_people : int
-        Fewest people in a class of values and in a leaf. A column that fewer people have values in is one class.
+        Smallest number of people in a class of values and in a leaf. A column in which fewer people have values is one
+        class.
     smoothing : float
-        A leaf has at least this many times the square root of the number of people, and so have the intervals that rare
-        numbers are drawn from. 0 or more; 0 leaves `min_people` and `min_atom` alone. More is safer and keeps less.
+        A leaf has at least this many times the square root of the number of people, and so do the intervals from which
+        rare numbers are drawn. 0 or more; with 0, only `min_people` and `min_atom` apply. Larger values lower the risk
+        and preserve less.
     min_atom : int
         Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them. Numbers
         and datetimes shared by fewer people are interpolated.
@@ -107,8 +109,8 @@ class SmoothCart:
     ) -> SmoothCart:
         """Grow one tree per column; cost is n log n in rows and quadratic in columns.
 
-        `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
-        values. `progress` is called before each column; its exceptions end the learning.
+        `person` is the person of each row, so that a person with many rows counts once; `redrawn` counts the redrawn
+        values. `progress` is called before each column; an exception that it raises ends the learning.
         """
         kinds = check_kinds(table, self.name)
         trees = sklearn_trees(self.name)
@@ -165,7 +167,7 @@ class Step:
     donors: NDArray[np.intp]
     """Class of each donor, grouped by leaf and in ascending order within each."""
     starts: NDArray[np.intp]
-    """Start of the donors of each node in `donors`, and one past the last; inner nodes have no donors."""
+    """Start of the donors of each node in `donors`, and one past the last; inner nodes are without donors."""
 
     def draw(self, predictors: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.intp]:
         """Return a class for each record: at even steps through the donors of a leaf, in random order."""
@@ -180,11 +182,11 @@ class Step:
 
 @dataclass(frozen=True)
 class _Column:
-    """What was learned of a column."""
+    """The learned model of a column."""
 
     place: int
     before: tuple[int, ...]
-    """Places of the columns drawn before it."""
+    """Positions of the columns drawn before it."""
     step: Step
     first_cells: NDArray[np.intp]
     """First cell of each class."""
@@ -192,7 +194,7 @@ class _Column:
     dtype: Any
 
     def read(self, classes: NDArray[np.intp], random: np.random.Generator) -> pd.Series:
-        """Return values of the column, drawn from the margin within each class, at even steps as well."""
+        """Return values of the column, drawn from the margin within each class, also at even steps."""
         ends = self.margin.upper[np.append(self.first_cells[1:], self.margin.n_cells) - 1]
         low, high = self.margin.lower[self.first_cells][classes], ends[classes]
         places = even_places(classes, len(ends), random)
@@ -201,7 +203,7 @@ class _Column:
 
 
 def _weights(n_rows: int, whose: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    """Return the weight of each row; those of one person add up to 1."""
+    """Return the weight of each row; those of one person sum to 1."""
     if whose is None:
         return np.ones(n_rows)
     _, own, n_own = np.unique(whose, return_inverse=True, return_counts=True)
@@ -209,9 +211,9 @@ def _weights(n_rows: int, whose: NDArray[np.intp] | None) -> NDArray[np.float64]
 
 
 def even_places(groups: NDArray[np.intp], n_groups: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return places in [0, 1) that are evenly spaced within each group, from a random start, in random order.
+    """Return positions in [0, 1) that are evenly spaced within each group, from a random start, in random order.
 
-    Each place alone is uniform, so a draw has the distribution of an independent one; only the noise of the
+    Each single position is uniform, so a draw has the distribution of an independent one; only the noise of the
     frequencies in a group is smaller (systematic sampling).
     """
     n = len(groups)
@@ -228,7 +230,7 @@ def even_places(groups: NDArray[np.intp], n_groups: int, random: np.random.Gener
 def _grow(
     trees: Any, predictors: NDArray[np.intp], target: NDArray[np.intp], weights: NDArray[np.float64], leaf: int
 ) -> Step:
-    """Grow the tree of a column on the classes of those before it; `weights` of one person add up to 1."""
+    """Grow the tree of a column on the classes of those before it; `weights` of one person sum to 1."""
     n_classes, n_people = int(target.max()) + 1, float(weights.sum())
     if n_classes == 1 or not predictors.shape[1] or 2 * leaf > n_people:
         return Step(None, np.sort(target), np.array([0, len(target)]))
@@ -253,7 +255,7 @@ def _first_cells(people: NDArray[np.float64], margin: Margin, is_ordered: bool, 
     Parameters
     ----------
     people : ndarray of shape (n_cells,)
-        People of each cell, who count once in all cells together.
+        People of each cell; each person counts once over all cells.
     margin : Margin
         Cells in their order if `is_ordered`, else by frequency; the missing value is the last.
     """

@@ -17,9 +17,9 @@ class Split(NamedTuple):
     """Both sides of a split, each in the order of the table and with a RangeIndex."""
 
     original: pd.DataFrame
-    """Records a synthesizer may see."""
+    """Records that a synthesizer may see."""
     control: pd.DataFrame
-    """Records it never sees."""
+    """Records that it never sees."""
 
 
 def split_records(
@@ -86,5 +86,7 @@ def _people(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.intp], 
     codes, uniques = pd.factorize(table[person])
     n_missing = int((codes < 0).sum())
     if n_missing:
-        raise InvalidTableError(f"{n_missing} records have no value in the person column {person!r}; each needs one.")
+        raise InvalidTableError(
+            f"{n_missing} records have no value in the person column {person!r}; every record needs one."
+        )
     return codes, len(uniques)

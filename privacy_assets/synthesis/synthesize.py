@@ -2,7 +2,7 @@
 
 A synthesizer is any object with `name`, `settings`, `fit` and `sample` (`Synthesizer`). Three are built in: see
 `privacy_assets.synthesis.gaussian_copula`, `privacy_assets.synthesis.cart` and `privacy_assets.synthesis.smooth_cart`.
-They do not promise privacy, which is measured afterwards on their output.
+They do not guarantee privacy, which is measured afterwards on their output.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Synthesizer(Protocol):
 
     @property
     def name(self) -> str:
-        """Name for messages and the manifest."""
+        """Name used in messages and the manifest."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Synthesizer(Protocol):
         ...
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
-        """Make `n_records` records with the columns and dtypes of the table learned from."""
+        """Make `n_records` records with the columns and dtypes of the learned table."""
         ...
 
 
@@ -67,7 +67,7 @@ class SyntheticRecords(NamedTuple):
     table : DataFrame
         The records.
     redrawn : mapping of str to RareColumn or None
-        Counts of redrawn rare values by column of text or categories; None for synthesizers that are not built in.
+        Counts of redrawn rare values by column of text or categories; None if the synthesizer is not built in.
     """
 
     table: pd.DataFrame
@@ -93,7 +93,7 @@ def synthesize(
     Parameters
     ----------
     original : DataFrame
-        Records the synthesizer may see; every column is learned, so identifiers must have been removed before
+        Records that the synthesizer may see; every column is learned, so identifiers must be removed first
         (`TableContract.released_columns`).
     method : str or Synthesizer
         Name of a built-in synthesizer, or an object that follows the protocol.
@@ -108,7 +108,7 @@ def synthesize(
         methods. By default each record counts as a person.
     engine : LocalEngine or SparkEngine, optional
         Where `gaussian_copula` learns the dependence of the columns; the records do not depend on it. Its margins, and
-        all other methods, are learned in this process, where records are drawn as well.
+        all other methods, are learned in this process, where records are also drawn.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def synthesize(
     InvalidSettingError
         If the method or a setting is unknown, `n_records` is below 1, or the seed is negative.
     InvalidTableError
-        If the synthesizer cannot learn from `original`, a column has no value that enough people share, or the
-        synthesizer did not return such a table.
+        If the synthesizer cannot learn from `original`, a column does not have any value that enough people share, or
+        the synthesizer did not return a table of the described form.
     EngineError
         If the engine fails, or its workers do not have this version of the package.
     """
@@ -140,7 +140,7 @@ def make_synthetic_records(
 ) -> SyntheticRecords:
     """Make synthetic records like `synthesize`, and count redrawn values.
 
-    The built-in methods call `progress` before each column that they learn; its exceptions end the work.
+    The built-in methods call `progress` before each column that they learn; an exception that it raises ends the work.
     """
     synthesizer = resolve_synthesizer(method, settings)
     name = synthesizer.name  # Before it has seen the table.
@@ -183,7 +183,7 @@ def column_kinds(table: pd.DataFrame) -> dict[str, Kind | None]:
 
 
 def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
-    """Raise `InvalidTableError` when `table` has a shape, a name or an infinity that no synthesizer can learn from."""
+    """Raise `InvalidTableError` if `table` has a shape, a name or an infinity from which nothing can be learned."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame; got a {type_name(table)}.")
     n_rows, n_columns = table.shape
@@ -224,7 +224,7 @@ def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
 
 
 def check_setting(owner: str, name: str, value: object, *, at_least: int) -> int:
-    """Return `value` when it is a whole number of at least `at_least`, else raise `InvalidSettingError`."""
+    """Return `value` if it is a whole number of at least `at_least`, else raise `InvalidSettingError`."""
     if not is_integer(value, at_least):
         raise InvalidSettingError(f"`{name}` of {owner!r} is {value!r}; expected a whole number, {at_least} or more.")
     return int(value)
@@ -268,7 +268,7 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
             )
         if getattr(method, "spends_budget", False):
             raise InvalidSettingError(
-                f"The synthesizer {method.name!r} spends a privacy budget, which nothing would record here. Call its "
+                f"The synthesizer {method.name!r} spends a privacy budget, which would not be recorded here. Call its "
                 "`fit` and then `sample` of the model that it returns. Nothing was synthesized, and nothing was spent."
             )
         missing = [part for part in ("name", "settings", "fit", "sample") if not hasattr(method, part)]

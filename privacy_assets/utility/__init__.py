@@ -1,1 +1,1 @@
-"""What a release is worth: figures on one scale for synthetic and anonymized records."""
+"""The utility of a release: figures on one scale for synthetic and anonymized records."""

@@ -1,4 +1,4 @@
-"""What a release is worth, judged by a control of real people.
+"""The utility of a release, judged by a control of real people.
 
 Definitions, measurements and references: ``docs/utility.md``.
 """
@@ -52,7 +52,7 @@ from privacy_assets.utility.result import (
 
 N_QUERIES = 2000
 FEWEST_CONTROL = 300
-"""Rows of a control that can judge; with fewer, its own sampling noise hides the differences."""
+"""Fewest rows of a control that can judge; with fewer, its own sampling noise hides the differences."""
 FEWEST_ROWS = N_GROUPS
 CONFIDENCE = 0.95
 _RELATED = ("utility_pairs", "utility_counts", "utility_prediction")
@@ -69,19 +69,19 @@ def assess_utility(
     bounds: Bounds = "tight",
     seed: int = 0,
 ) -> UtilityAssessment:
-    """Say what a release is worth: 1 is as good as the originals, 0 is every column shuffled.
+    """Measure what a release is worth: 1 is as good as the originals, 0 is every column shuffled.
 
-    The control judges: other real people, of whom the release knows nothing. Originals are to it what any sample of
-    real people is, so a copy of them earns 1 and nothing earns more, but for chance.
+    The control judges: other real people, about whom the release knows nothing. To the control, the originals are like
+    any sample of real people, so a copy of them scores 1 and nothing scores more, except by chance.
 
     Parameters
     ----------
     original : DataFrame
-        The records that the release was made of, with the columns to judge: leave out those that nobody analyzes, such
-        as keys. For an anonymized release, the very records that were released.
+        The records from which the release was made, with the columns to judge: leave out those that nobody analyzes,
+        such as keys. For an anonymized release, exactly the records that were released.
     released : DataFrame
-        The release. A column of the original that it lacks counts as missing in every record, unless the model says
-        that it is suppressed; additional columns are ignored.
+        The release. A column of the original that it lacks counts as missing in every record, unless the model
+        describes it as suppressed; additional columns are ignored.
     control : DataFrame
         Records of other people with the columns of the original; at least 300, else every figure is None.
     model : ReleaseModel or Anonymization, optional
@@ -95,7 +95,7 @@ def assess_utility(
     bounds : {"tight", "cell"}
         As for `draw_records`.
     seed : int
-        Of the queries, pairs and drawn records. Candidates can be compared if they are judged with the same seed.
+        Seed of the queries, pairs and drawn records. Candidates can be compared if they are judged with the same seed.
 
     Returns
     -------
@@ -104,8 +104,8 @@ def assess_utility(
     Raises
     ------
     InvalidTableError
-        If tables have no rows, the control lacks columns of the original, the release shares none with it, or values
-        are of different kinds.
+        If tables have no rows, the control lacks columns of the original, the release does not share any with it, or
+        values are of different kinds.
     InvalidSettingError
         If the seed is not an integer of at least 0, or the model or a hierarchy does not fit.
 
@@ -115,7 +115,7 @@ def assess_utility(
     sampling noise of the control cancels. The time grows with rows times pairs of columns; above 25 columns, 300 pairs
     are drawn.
 
-    Rows count as independent: of tables with several rows per person, the intervals are too narrow.
+    Rows count as independent: for tables with several rows per person, the intervals are too narrow.
     """
     judge = Judge(original, control, seed=seed)
     return judge.assess(released, model, hierarchies=hierarchies, domain=domain, bounds=bounds)
@@ -131,14 +131,14 @@ class _Errors(NamedTuple):
 
 
 class Judge:
-    """All that does not depend on the release, so that many releases can be judged alike.
+    """All that does not depend on the release, so that many releases can be judged in the same way.
 
     Parameters
     ----------
     original, control : DataFrame
         See `assess_utility`.
     seed : int
-        Of the queries and pairs.
+        Seed of the queries and pairs.
     """
 
     def __init__(self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0) -> None:
@@ -228,7 +228,7 @@ class Judge:
         )
 
     def _parts(self, errors: _Errors) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Return for each figure how far a table and how far the originals are from its zero, by variant."""
+        """Return for each figure the distances of a table and of the originals from its zero, by variant."""
         own, worst = self._originals, self._shuffled
         return {
             "utility_columns": (
@@ -254,14 +254,14 @@ class Judge:
             if best[0] > max(spread, 1e-12) and (best > 0).all():
                 figures[name] = kept / best
         if set(_RELATED) <= set(figures):
-            # As in a prediction, worse than nothing is nothing: counts of Mondrian with k = 500 on adult are -3.
+            # As in a prediction, worse than zero counts as zero: counts of Mondrian with k = 500 on adult are -3.
             figures["utility"] = np.mean([np.maximum(figures[name], 0.0) for name in _RELATED], axis=0)
         return figures
 
     def _loss_of_a_tenth(self, own: Counts, counted: Counts) -> float | None:
         """Return 1 - utility of a random tenth of the originals, the mean of ten; None if it cannot be judged."""
         tenths = self._errors_of(own.of(ONE_EACH), counted.of(ALL))
-        # The references are those of all rows.
+        # The references are computed from all rows.
         full = self._parts(self._originals)
         if "utility" not in self._figures(self._originals):
             return None
@@ -335,14 +335,14 @@ class Judge:
 
 @cache
 def _t_quantile() -> float:
-    """Return how many standard errors it is from the middle to the end of an interval of as many groups."""
+    """Return the number of standard errors from the middle to the end of an interval from this many groups."""
     from scipy.special import stdtrit
 
     return float(stdtrit(N_GROUPS - 1, 0.5 + CONFIDENCE / 2))
 
 
 def _known_values(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the values of all tables by column; of another type than the first one's only if there is no order."""
+    """Return the values of all tables by column; types may differ from the first table's only without an order."""
     columns = {}
     for name in tables[0].columns:
         parts = [table[name] for table in tables if name in table.columns]
@@ -353,7 +353,7 @@ def _known_values(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _jackknife_error(values: NDArray[np.float64]) -> float:
-    """Return the standard error of variant 0 from those that lack a group each."""
+    """Return the standard error of variant 0 from the variants that each lack one group."""
     without = values[1:]
     return float(np.sqrt((len(without) - 1) / len(without) * ((without - without.mean()) ** 2).sum()))
 
@@ -378,8 +378,8 @@ def _notes(figures: Mapping[str, Any], grid: Grid) -> tuple[str, ...]:
         notes.append("One column has no pairs, so there is only utility_columns.")
     elif lost := [name for name in _RELATED if name not in figures]:
         notes.append(
-            f"{', '.join(lost)} cannot be judged, nor utility: in the originals the columns go together no more than "
-            "shuffled columns do, within the error of the control."
+            f"{', '.join(lost)} cannot be judged, nor utility: in the originals the columns are not more dependent "
+            "than shuffled columns, within the error of the control."
         )
     if "utility_columns" not in figures:
         notes.append(
@@ -398,8 +398,8 @@ def _too_few(n_original: int, n_control: int, n_released: int | None = None) -> 
     for words, n in (("original", n_original), ("release", n_released)):
         if n is not None and n < FEWEST_ROWS:
             return (
-                f"The {words} has {n} records. Expected at least {FEWEST_ROWS}, one for each group that an interval is "
-                "made of. Nothing was judged."
+                f"The {words} has {n} records. Expected at least {FEWEST_ROWS}, one for each group from which an "
+                "interval is computed. Nothing was judged."
             )
     return ""
 

@@ -1,4 +1,4 @@
-"""Counts of a table on the grid, by group of rows, so that leaving out a group costs nothing."""
+"""Counts of a table on the grid, by group of rows, so that leaving out a group is free."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 N_GROUPS = 10
 """Groups of the jackknife."""
 SMALLEST_SHARE, LARGEST_SHARE = 0.1, 0.6
-"""What a condition of a counting query covers."""
+"""Share of the rows that a condition of a counting query covers."""
 MOST_ROWS_COUNTED = 100_000
 """Rows on which counting queries are answered, drawn at random."""
 MOST_COLUMNS = 25
-"""Columns of which all pairs are judged, and that predict each other."""
+"""Largest number of columns whose pairs are all judged, and that predict each other."""
 MOST_PAIRS = 300
 
 Pair = tuple[int, int]
@@ -24,14 +24,14 @@ Shares = NDArray[np.float64]
 
 
 class Query(NamedTuple):
-    """A counting query: rows whose bin in every named column is one of those kept."""
+    """A counting query: rows whose bin in every named column is one of the kept bins."""
 
     columns: tuple[int, ...]
     kept: tuple[NDArray[np.bool_], ...]
 
 
 class Plan(NamedTuple):
-    """What is counted.
+    """The columns, pairs, blocks and queries that are counted.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ ALL_AND_WITHOUT_ONE = np.concatenate([np.ones((1, N_GROUPS), np.int64), 1 - np.e
 ONE_EACH = np.eye(N_GROUPS, dtype=np.int64)
 """Variant g has only group g."""
 ALL = np.ones((N_GROUPS, N_GROUPS), np.int64)
-"""As many variants, each with all groups."""
+"""The same number of variants, each with all groups."""
 
 
 def make_plan(
@@ -127,7 +127,7 @@ def make_plan(
     Parameters
     ----------
     control : ndarray of shape (n_columns, n_rows), dtype=uint8
-        Queries cover the shares they aim at among these.
+        Queries cover their intended shares among these rows.
     n_bins : ndarray of shape (n_columns,), dtype=int64
     is_ordered : sequence of bool
         Conditions on these columns are ranges, on others sets.
@@ -157,7 +157,7 @@ def _condition(margin: Shares, is_ordered: bool, random: np.random.Generator) ->
     wanted = random.uniform(SMALLEST_SHARE, LARGEST_SHARE)
     n_bins = len(margin)
     if is_ordered:
-        # The last bin, of missing values, is in no range.
+        # The last bin, of missing values, is not in any range.
         order = np.arange(int(random.integers(max(n_bins - 1, 1))), max(n_bins - 1, 1))
     else:
         order = random.permutation(n_bins)

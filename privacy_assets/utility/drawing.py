@@ -1,4 +1,4 @@
-"""One plain record for each released one: what a generalized release lets its user work with."""
+"""One plain record for each released one, with which users of a generalized release can work."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from privacy_assets.utility.possible_values import possible_values
 
 Bounds = Literal["tight", "cell"]
 N_ITERATIONS = 30
-"""Of the self-consistent margin; later ones change no figure by more than 0.001."""
+"""Iterations of the self-consistent margin; later ones do not change any figure by more than 0.001."""
 _CONSEQUENCE = "No record was drawn."
 Labeled = Interval | ValueSet | HierarchyMapping | Label
 """Masks whose cells stand for several values; the cells of all others are used as they are."""
 
 
 class _Column(NamedTuple):
-    """A labeled column: its values, what each row can be, and whether all that a label lists occurs in its class."""
+    """A labeled column: its values, those each row can have, and whether all that a label lists occurs in its class."""
 
     scale: Scale
     dtype: Any
@@ -68,41 +68,42 @@ def draw_records(
     - Ranges of cells, and labels of other programs: drawn by the margin.
     - Nodes of hierarchies: each value below a node is as probable as any other.
 
-    The margin is found from the release alone: that which the labels would have if it were true (Turnbull [1]_).
+    The margin is found from the release alone: it is the one that would itself give the labels (Turnbull [1]_).
     All other masks leave one value per cell, such as a number with noise, which is kept. Values in different columns
-    are drawn independently within a class, as the release says no more.
+    are drawn independently within a class, because the release contains nothing more.
 
     Parameters
     ----------
     table : DataFrame
         The release.
     model : ReleaseModel or Anonymization
-        How its columns are to be read. An anonymization also says which `bounds` were used.
+        How its columns are to be read. An anonymization also includes the `bounds` that were used.
     seed : int
-        Of the draws, at least 0.
+        Seed of the draws, at least 0.
     bounds : {"tight", "cell"}
         Whether ranges end at values that occur in their class, or where space was cut; the setting of `anonymize`. Sets
-        always hold what occurs, unless an anonymization elsewhere made them: then use "cell" and `Label`.
+        always contain the values that occur, unless they come from an anonymization elsewhere: then use "cell" and
+        `Label`.
     domain : DataFrame, optional
-        Columns whose values are known to exist, such as those of a code book. Needed where a release does not say what
-        its labels cover: ordered categories, and nodes of hierarchies by rule. By default only the release counts:
-        values between the ends of ranges are the other ends, and of whole numbers within 10,000 all.
+        Columns whose values are known to exist, such as those of a code book. Needed if a release does not show what
+        its labels cover: ordered categories, and nodes of hierarchies by rule. By default only the release is used:
+        values between the ends of ranges are the other ends, and for whole numbers within 10,000 all whole numbers.
     hierarchies : mapping of str to Hierarchy, optional
         The hierarchies that the model names.
 
     Returns
     -------
     records : DataFrame
-        As many rows as the release, in its order, with a fresh index: the described columns that it contains, and those
-        that no mask reads. It is as private as the release.
+        As many rows as the release, in its order, with a new index: the described columns that it contains, and those
+        that masks do not read. It is as private as the release.
 
     Raises
     ------
     InvalidSettingError
         If a setting does not exist, or a hierarchy or the domain of a column is missing.
     InvalidTableError
-        If the release has no rows, lacks columns of the model, or has labels that cannot be read or that no value
-        fits; they are counted.
+        If the release has no rows, lacks columns of the model, or has labels that cannot be read or do not fit any
+        value; they are counted.
 
     References
     ----------
@@ -154,7 +155,7 @@ def _read(
     domain: pd.DataFrame | None,
     hierarchies: Mapping[str, Hierarchy],
 ) -> dict[str, _Column]:
-    """Read all labeled columns; report all that cannot be read at once."""
+    """Read all labeled columns; report all unreadable ones at once."""
     labeled, problems = {}, []
     for name, mask in model.masks.items():
         if not isinstance(mask, Labeled):
@@ -205,7 +206,7 @@ def _draw(column: _Column, class_of_row: NDArray[np.int64], random: np.random.Ge
 
 
 def _listed(column: _Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the codes that occur in a class for certain, by set, and where those of each set begin."""
+    """Return the codes that certainly occur in a class, by set, and where those of each set begin."""
     sets = column.sets
     if not column.scale.is_ordered:
         first = np.concatenate([[0], np.cumsum(sets.high - sets.low + 1)])
@@ -232,7 +233,7 @@ def _places(class_of_row: NDArray[np.int64], random: np.random.Generator) -> NDA
 
 
 def _margin(sets: CodeSets, n_of_set: NDArray[np.int64], certain: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Find the margin that labels are consistent with: each value has what it certainly has and its part of each set.
+    """Find the margin consistent with the labels: each value has its certain rows and its part of each set.
 
     Parameters
     ----------

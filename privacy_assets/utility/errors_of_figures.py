@@ -1,4 +1,4 @@
-"""The errors behind the figures: how far a table is from the control.
+"""The errors behind the figures: the distances of a table from the control.
 
 Definitions: ``docs/utility.md``.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privacy_assets.utility.counted import Pair, Plan, Shared
 
 SMALLEST_COUNT = 0.005
-"""Share of the rows that the relative error of a smaller count is relative to."""
+"""Share of the rows to which the relative error of a smaller count is relative."""
 PENALTY = 1e-4
 """Weight of the squared coefficients of a linear rule, per row, in addition to one row."""
 
@@ -52,7 +52,7 @@ def explained_shares(table: Shared, judge: Shared, plan: Plan) -> NDArray[np.flo
     """Return the share of the variance of each column in the judge that a linear rule learned on a table explains.
 
     Columns are one-hot; the rule predicts one of them from the others of its block by least squares with a small
-    penalty. A share below 0 is 0, and so is that of a column without variance.
+    penalty. A share below 0 counts as 0, and so does that of a column without variance.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def _products(table: Shared, block: NDArray[np.int64], first: NDArray[np.int64])
 
 
 def _remainder(products: NDArray[np.float64], first: NDArray[np.int64], penalty: float) -> NDArray[np.float64]:
-    """Return the matrix that turns one-hot rows into what is left of each column after its prediction from the others.
+    """Return the matrix that turns one-hot rows into the residuals of each column after prediction from the others.
 
     With P the inverse of (X'X / n + penalty), the coefficients for the columns y are ``-P[x, y] P[y, y]^-1``: all rules
     follow from one inverse.

@@ -16,7 +16,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.reidentification.released_values import TEXT_KINDS
 
 N_BINS = 10
-"""Bins of equal frequency; a value of more than one in so many rows has a bin of its own."""
+"""Bins of equal frequency; a value of more than one in this many rows has its own bin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +30,14 @@ class Bins:
     kind : str
         See :class:`~privacy_assets.anonymization.quasi_identifiers.Scale`.
     cuts : ndarray of shape (n_cuts,) or None
-        First value of each bin but the first, ascending; None if values are listed.
+        First value of each bin except the first, ascending; None if values are listed.
     listed : dict of object to int
         Bin of each listed value; values that are not listed share the bin before the last.
     n_bins : int
-        Number of bins; the last one is that of the missing value.
+        Number of bins; the last is that of the missing value.
     uniform : ndarray of shape (n_bins,)
-        Shares of a column that is uniform over its range, if it was cut at quantiles, else over its bins; the bin of
-        missing values counts as one if an original has one.
+        Shares of a column that is uniform over its range if it was cut at quantiles, and else over its bins; the bin of
+        missing values is one of them if an original has a missing value.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Grid:
 
     @classmethod
     def of(cls, original: pd.DataFrame) -> Grid:
-        """Choose bins by the originals."""
+        """Choose bins from the originals."""
         return cls(tuple(_bins_for(original[name]) for name in original.columns))
 
     @cached_property
@@ -110,7 +110,7 @@ class Grid:
         table : DataFrame
             At least one row.
         words : str
-            Name for messages, such as ``"control"``.
+            Name used in messages, such as ``"control"``.
 
         Returns
         -------
@@ -162,7 +162,7 @@ def _bins_for(column: pd.Series[Any]) -> Bins:
 
 
 def _uniform(scale: Scale, n_bins: int, begins: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the shares of a column of which nothing is known but its bins, or its range if quantiles cut it.
+    """Return the shares of a column of which only the bins are known, or only the range if it was cut at quantiles.
 
     Bins of equal frequency are filled uniformly by every table with the right quantiles, so they cannot be a zero.
     """
@@ -177,7 +177,7 @@ def _uniform(scale: Scale, n_bins: int, begins: NDArray[np.int64]) -> NDArray[np
 
 
 def _first_codes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first code of each bin but the first."""
+    """Return the first code of each bin except the first."""
     n_known, n_rows = len(counts), int(counts.sum())
     if n_known <= N_BINS:
         return np.arange(1, max(n_known, 1))
@@ -189,7 +189,7 @@ def _first_codes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _listed(column: pd.Series[Any], scale: Scale, bin_of_code: NDArray[np.int64]) -> dict[Any, int]:
-    """Return the bin of each ordered category; one without originals is in the bin of the next lower one with some."""
+    """Return the bin of each ordered category; one without originals is in the bin of the next lower one with any."""
     listed = dict(zip(scale.known.tolist(), bin_of_code.tolist(), strict=True))
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return listed

@@ -1,4 +1,4 @@
-"""The picture of what a release is worth: its figures between shuffled columns and the originals."""
+"""The picture of the utility of a release: its figures between shuffled columns and the originals."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,7 @@ def draw_worth(scores: Mapping[str, float]) -> Drawn:
     axes = figure.subplots()
     for place, name in enumerate(reversed(drawn)):
         low, high = (scores[name + end] for end in ("_lower", "_upper"))
-        # A figure below 0 is worse than shuffled columns, by however much.
+        # A figure below 0 is worse than shuffled columns, by any amount.
         axes.barh(place, max(scores[name], 0.0), color=BLUE, height=0.6)
         axes.plot([max(low, 0.0), max(high, 0.0)], [place, place], color="black", linewidth=1.5)
         axes.text(1.06, place, f"{scores[name]:.3f}", va="center", fontsize=9)
@@ -44,7 +44,8 @@ def _said(scores: Mapping[str, float], drawn: list[str]) -> str:
     least = min(parts, key=lambda name: scores[name], default="utility")
     overall = f"Overall the records are worth {scores['utility']:.3f}. " if "utility" in drawn else ""
     return (
-        f"{overall}They keep least of the {FIGURES_IN_WORDS[least]} ({scores[least]:.3f}); the lines on the bars are "
+        f"{overall}They keep least of the {FIGURES_IN_WORDS[least]} ({scores[least]:.3f}); the lines on the bars "
+        f"are "
         "95 % intervals."
         if parts
         else overall.rstrip()

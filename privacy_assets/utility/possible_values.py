@@ -1,4 +1,4 @@
-"""The values that the labels of a column can stand for, from the release alone where it says them."""
+"""The values that the labels of a column can stand for, from the release alone if it contains them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privacy_assets.reidentification.mask_labels import Meaning, read_label, rea
 
 MOST_WHOLE_NUMBERS = 10_000
 MOST_DECIMALS = 10
-"""More are not looked for in the ends of ranges."""
+"""The search in the ends of ranges stops at this many."""
 
 
 def possible_values(
@@ -29,7 +29,7 @@ def possible_values(
     known: pd.Series[Any] | None,
     hierarchies: Mapping[str, Hierarchy],
 ) -> tuple[pd.Series[Any], Interval | ValueSet | HierarchyMapping | Label]:
-    """Return the values of a column that labels are read among, and the mask to read them with.
+    """Return the values of a column among which labels are read, and the mask to read them with.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def possible_values(
     mask : Interval, ValueSet, HierarchyMapping or Label
         The mask of the column.
     known : Series or None
-        Values that are known to exist; used where the release does not say them.
+        Values that are known to exist; used if the release does not contain them.
     hierarchies : mapping of str to Hierarchy
         The hierarchies by name.
 
     Raises
     ------
     InvalidSettingError
-        If the release does not say the values and there are no known ones.
+        If the release does not contain the values and there are no known ones.
     InvalidTableError
         If cells cannot be read.
     """
@@ -71,7 +71,8 @@ def _between_ends(name: str, table: pd.DataFrame, mask: Interval, known: pd.Seri
     if not kinds <= {*ORDERED_KINDS}:
         if known is None:
             raise InvalidSettingError(
-                f"Column {name!r} has ranges of ordered categories, and the release does not say their order. Expected "
+                f"Column {name!r} has ranges of ordered categories, and the release does not contain their order. "
+                f"Expected "
                 "a `domain` with the column. No record was drawn."
             )
         return known
@@ -130,7 +131,7 @@ def _in_sets(name: str, column: pd.Series[Any], known: pd.Series[Any] | None) ->
 
 
 def _in_list(name: str, hierarchy: ListedHierarchy, known: pd.Series[Any] | None) -> pd.Series[Any]:
-    """Return the known values that a list has, else all of it: no label of a list stands for another value."""
+    """Return the known values that are in a list, else the whole list: its labels do not stand for other values."""
     if known is None:
         return _texts(name, hierarchy.levels[0].tolist())
     leaves = Leaves.read(known, f"Column {name!r} of the domain")

@@ -25,16 +25,16 @@ MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS = "median_count_error", "median_count_er
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UtilityAssessment(ShowsFigures, ShowsPictures):
-    """What a release is worth, on a scale from 0 (columns shuffled) to 1 (the originals).
+    """The utility of a release, on a scale from 0 (columns shuffled) to 1 (the originals).
 
     Attributes
     ----------
     scores : mapping of str to float, int or None
         ``utility`` first, then ``utility_columns``, ``utility_pairs``, ``utility_counts`` and ``utility_prediction``;
         each is followed by the ends of its 95 % interval, such as ``utility_lower`` and ``utility_upper``. Below 0 is
-        worse than shuffled; slightly above 1 is chance. None if a figure cannot be judged; `notes` says why.
-        ``worth_in_people`` is m of "worth a random sample of m people", ``n_originals`` of how many;
-        ``median_count_error`` is the median relative error of a counting query, also that of the originals.
+        worse than shuffled; slightly above 1 is chance. None if a figure cannot be judged; `notes` has the reason.
+        ``worth_in_people`` is m of "worth a random sample of m people", ``n_originals`` the number of originals;
+        ``median_count_error`` is the median relative error of a counting query; that of the originals is also given.
     columns : DataFrame
         One row per column: ``column``, ``distance`` (total variation to the control, 0 to 1),
         ``distance_of_originals``, ``explained`` (share of its variance in the control that a linear rule learned on the
@@ -67,12 +67,12 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
 
     @property
     def shown_scores(self) -> dict[str, float | int]:
-        """The scores that exist, as :func:`shown` rounds them."""
+        """The scores that exist, rounded by :func:`shown`."""
         return shown(self.scores)
 
     @property
     def worst(self) -> dict[str, list[list[Any]]]:
-        """The columns and pairs that lost most, by name: what each lost of the figure, to three decimals."""
+        """The columns and pairs that lost most, by name: the loss of the figure from each, to three decimals."""
         return {
             WORST_COLUMNS: _most_lost(self.columns, ["column"]),
             WORST_PAIRS: _most_lost(self.pairs, ["one", "other"]),
@@ -80,7 +80,7 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
 
     @property
     def sentence(self) -> str:
-        """What the release is worth in people, as a sentence; empty if that is unknown."""
+        """What the release is worth in people, as a sentence; empty if this is unknown."""
         people, n_originals = self.scores.get(PEOPLE), self.scores.get(N_ORIGINALS)
         return "" if people is None or n_originals is None else worth_sentence(people, n_originals)
 
@@ -98,7 +98,7 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
 
 
 def shown(scores: Mapping[str, float | int | None]) -> dict[str, float | int]:
-    """Return the scores that exist, rounded down to three decimals, so that none is above a limit that it misses."""
+    """Return the scores that exist, rounded down to three decimals: a score must not exceed a limit that it misses."""
     return {
         name: value if isinstance(value, int) else floor(round(value * 1000, 6)) / 1000
         for name, value in scores.items()
@@ -115,7 +115,7 @@ def _most_lost(frame: pd.DataFrame, names: list[str]) -> list[list[Any]]:
 
 
 def worth_sentence(people: float, n_originals: float) -> str:
-    """Say what a release is worth in people; two significant digits, because it is rough."""
+    """Describe what a release is worth in people; two significant digits, because it is approximate."""
     if people >= n_originals:
         return f"Worth about as much as the originals, {int(n_originals):,} records."
     shown = int(float(f"{people:.1e}"))

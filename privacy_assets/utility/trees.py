@@ -1,6 +1,6 @@
-"""A second opinion on what a release is worth, by gradient boosted trees; needs scikit-learn (extra ``trees``).
+"""A second opinion on the utility of a release, by gradient boosted trees; needs scikit-learn (extra ``trees``).
 
-`assess_utility` judges pairs, counts and linear rules. Trees also see what more than three columns have in common.
+`assess_utility` judges pairs, counts and linear rules. Trees also see dependencies among more than three columns.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from privacy_assets.setting_checks import is_integer, require
 
 FEWEST_ROWS: Final = 300
 MOST_ROWS: Final = 20_000
-"""Rows of either table that the discriminator learns from."""
+"""Rows of either table from which the discriminator learns."""
 MOST_CATEGORIES: Final = 200
 """Values of an unordered column; the rarest are joined."""
 MOST_CLASSES: Final = 10
-"""A target of numbers with more values is predicted as a number."""
+"""A target of numbers with more values than this is predicted as a number."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class TreeAssessment:
     ----------
     discriminator_auc, discriminator_auc_of_originals : float
         How well trees distinguish records of the release, or of the originals, from those of the control: the area
-        under the ROC curve on records that they did not learn from. 0.5 is not at all, 1 is always.
+        under the ROC curve on records from which they did not learn. 0.5 means not at all, 1 always.
     target : str or None
         The column that was predicted.
     explained, explained_of_originals : float or None
-        Share of its variance in the control that trees explain which learned on the release, or on the originals; at
-        most 1, below 0 if worse than the mean. Of categories, the variance of one-hot columns; of numbers with more
+        Share of its variance in the control explained by trees that learned on the release, or on the originals; at
+        most 1, below 0 if worse than the mean. For categories, the variance of one-hot columns; for numbers with more
         than 10 values, that of their ranks.
     """
 
@@ -65,15 +65,15 @@ def assess_with_trees(
     Parameters
     ----------
     original : DataFrame
-        The records that the release was made of, with the columns to judge.
+        The records from which the release was made, with the columns to judge.
     released : DataFrame
         The release with all these columns, as plain values; draw records from generalized ones first (`draw_records`).
     control : DataFrame
         Records of other people with these columns.
     target : str, optional
-        Column to predict. By default none is.
+        Column to predict. By default, no column is predicted.
     seed : int
-        Of the trees and the divisions of the records.
+        Seed of the trees and of the divisions of the records.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def assess_with_trees(
 
     Notes
     -----
-    The discriminator learns from halves of at most 20,000 records of either table, as many of both, and judges the
+    The discriminator learns from halves of at most 20,000 records of either table, equally many of both, and judges the
     other halves. Trees see the order of numbers, not their size.
     """
     require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
@@ -98,7 +98,7 @@ def assess_with_trees(
     place = None if target is None else names.index(target)
     found = {}
     for side in ("released", "original"):
-        # Each with the control alone, so that the figures of the originals do not depend on the release.
+        # Each only with the control, so that the figures of the originals do not depend on the release.
         features = _encode(tables[side][names], control[names])
         judged = np.arange(len(tables[side]), len(features.numbers))
         rows = np.arange(len(tables[side]))
@@ -140,7 +140,7 @@ def _encode(*tables: pd.DataFrame) -> _Features:
         if len(kinds) > 1:
             raise InvalidTableError(
                 f"Column {name!r} has values of different kinds in the tables: {sorted(map(str, kinds))}. Expected the "
-                "same kind. Convert the column; of a generalized release, draw records first. Nothing was assessed."
+                "same kind. Convert the column; for a generalized release, draw records first. Nothing was assessed."
             )
         parts = [table[name] for table in tables]
         is_category = any(isinstance(part.dtype, pd.CategoricalDtype) for part in parts)
@@ -177,7 +177,7 @@ def _discriminate(
 
 
 def area_under_curve(scores: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> float:
-    """Return the share of pairs of a positive and a negative in which the positive scores more; ties count half."""
+    """Return the share of pairs of a positive and a negative in which the positive scores higher; ties count half."""
     ranks = pd.Series(scores).rank().to_numpy()
     n_positive = int(is_positive.sum())
     n_pairs = n_positive * (len(scores) - n_positive)
@@ -192,7 +192,7 @@ def _explain(
     judged: NDArray[np.intp],
     seed: int,
 ) -> float | None:
-    """Return the share of the variance of a column that trees explain; None if it has no variance among the judges."""
+    """Return the share of the variance of a column that trees explain; None if it has no variance in the control."""
     others = np.delete(np.arange(features.numbers.shape[1]), place)
     predictors, is_unordered = features.numbers[:, others], features.is_unordered[others]
     target = np.nan_to_num(features.numbers[:, place], nan=-1.0)

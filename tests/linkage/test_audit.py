@@ -174,7 +174,7 @@ def test_progress_is_reported_and_ends_the_work():
         ({"n_records": 0}, "n_records is 0"),
         ({"n_records": True}, "n_records is True"),
         ({"softness": 0.0}, "softness is 0.0"),
-        ({"softness": 1.0, "method": "fellegi_sunter"}, "softness is a setting of the method 'distance' alone"),
+        ({"softness": 1.0, "method": "fellegi_sunter"}, "softness is a setting of the method 'distance' only"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

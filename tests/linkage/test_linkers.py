@@ -355,7 +355,7 @@ def test_sets_of_too_many_categories_are_refused(monkeypatch):
     [
         (["height"], {}, r"does not describe: \['height'\]"),
         ([], {}, "`known` is empty"),
-        (["town"], {}, "'town': 1 released cells stand for no value of the original"),
+        (["town"], {}, "'town': 1 released cells do not stand for any value of the original"),
         (["plan"], {}, "the hierarchy 'none', which is missing"),
         (["age"], {"softness": 0}, "softness is 0"),
         (["day"], {}, "has numbers in the original and text values in the release"),

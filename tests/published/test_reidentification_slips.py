@@ -48,7 +48,7 @@ def test_the_pignistic_probability_that_is_printed_adds_up_to_no_1():
     values = printed["values"]
     assert fsum(values) == pytest.approx(printed["sum"], abs=1e-14)
     assert -fsum(p * log(p) for p in values) == pytest.approx(printed["entropy"], abs=1e-14)
-    with pytest.raises(InvalidSettingError, match="add up to 0.769231"):
+    with pytest.raises(InvalidSettingError, match="sum to 0.769231"):
         BeliefFunction({frozenset([x]): p for x, p in enumerate(values)})
     masses = {"1,2": "4/13", "1,2,3,4,5": "5/13", "1,2,3,4,5,6,7,8": "4/13"}
     assert KNOWN["example_23"]["Bel_prime"]["mass"] == masses

@@ -148,7 +148,7 @@ def test_views_that_contradict_each_other():
     mine = index_of({"age": Exact("age")}, released(age=AGES))
     crossed = ORIGINAL.take([1, 0, 2, 3])[["town"]].assign(key=ORIGINAL["key"].tolist())
     theirs = index_of({"town": Exact("town")}, crossed, [1, 0, 2, 3])
-    words = ["2 of 4 keys stand for different", "2 of them leave no candidate"]
+    words = ["2 of 4 keys belong to different", "2 of them leave no candidate"]
     refused(ConflictError, words, combine, [mine, theirs], "key")
 
 

@@ -75,10 +75,10 @@ def test_unions_that_are_too_many_to_compare_are_refused():
 @pytest.mark.parametrize(
     ("truth", "match"),
     [
-        ({0: 5.0}, "1 records add up to 5"),
+        ({0: 5.0}, "1 records sum to 5"),
         ({0: 1.5, 1: -0.5}, "the smallest is -0.5"),
-        ({0: float("nan")}, "add up to nan"),
-        ({}, "0 records add up to 0"),
+        ({0: float("nan")}, "sum to nan"),
+        ({}, "0 records sum to 0"),
     ],
 )
 def test_a_truth_that_is_not_a_probability_is_refused(truth, match):
@@ -153,9 +153,9 @@ def test_one_candidate_is_certain_and_many_are_not():
 @pytest.mark.parametrize(
     ("drawn", "match"),
     [
-        ({frozenset([1]): 0.5}, "add up to 0.5"),
+        ({frozenset([1]): 0.5}, "sum to 0.5"),
         ({frozenset([1]): 1.5, frozenset([2]): -0.5}, "the smallest is -0.5"),
-        ({frozenset([1]): float("nan")}, "add up to nan"),
+        ({frozenset([1]): float("nan")}, "sum to nan"),
         ({frozenset(): 1.0}, "empty set has a mass"),
         ({}, "0 masses"),
     ],

@@ -153,7 +153,7 @@ def test_contradictory_views_are_refused():
     assert combine(indexes, "pid").sizes(["age", "zip"]).tolist() == [1] * 25
     renamed = areas.assign(pid=areas["pid"].to_numpy()[[0, 2, 1, *range(3, 25)]])
     other = CandidateIndex(ReleaseModel.from_labels(["zip"]), TABLE, renamed, np.arange(25)[::-1], keys=["pid"])
-    refused(ConflictError, "2 of 25 keys stand for different originals", combine, [indexes[0], other], "pid")
+    refused(ConflictError, "2 of 25 keys belong to different originals", combine, [indexes[0], other], "pid")
 
 
 def test_keys_that_do_not_match_are_refused():

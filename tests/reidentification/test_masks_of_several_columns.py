@@ -134,8 +134,8 @@ def test_noise_of_some_records_only():
     ("models", "message"),
     [
         ([], "neither a ReleaseModel nor pairs"),
-        ([(0.5, ReleaseModel({"x": Exact("x")}))], "add up to 1"),
-        ([(1.5, ReleaseModel({"x": Exact("x")})), (-0.5, ReleaseModel({"x": Exact("x")}))], "add up to 1"),
+        ([(0.5, ReleaseModel({"x": Exact("x")}))], "sum to 1"),
+        ([(1.5, ReleaseModel({"x": Exact("x")})), (-0.5, ReleaseModel({"x": Exact("x")}))], "sum to 1"),
         ([ReleaseModel({"x": Exact("x")})], "neither a ReleaseModel nor pairs"),
         ([(1.0, "x")], "The model is a str"),
         ("xy", "neither a ReleaseModel nor pairs"),

@@ -162,7 +162,7 @@ def test_a_matrix_that_keeps_other_shares_is_an_error_and_not_a_low_risk():
         return WeightedCandidates(ReleaseModel({"x": Pram("x", matrix)}), original, released, range(400))
 
     assert weigh(0.9).assess().scores["n_released"] == 400
-    with pytest.raises(MaskError, match="values are as in the original, but 200 by the transition matrix"):
+    with pytest.raises(MaskError, match="values are as in the original, but 200 by the matrix would be"):
         weigh(0.5)
 
 

@@ -522,7 +522,7 @@ def test_it_is_said_how_many_records_a_limit_asks_for():
     found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.33, advice=False)
     assert found.scores["fewest_records_accepted"] == 4
     assert found.notes[0] == (
-        "The risk limit of 0.33 asks for at least 4 records, because 1/3 is just above it. If 3 were meant, write "
+        "The risk limit of 0.33 requires at least 4 records, because 1/3 is just above it. If 3 were meant, write "
         "0.3334."
     )
     assert [note_on_limit(limit) for limit in (1, 0.5, 1 / 3, 0.35, 0.3, 0.2, 0.3334)] == [None] * 7
@@ -532,7 +532,7 @@ def test_it_is_said_how_many_records_a_limit_asks_for():
 @pytest.mark.parametrize("k", range(1, 20))
 def test_the_limit_that_is_suggested_asks_for_the_records_meant(k):
     note = note_on_limit(0.999 / k)
-    assert f"asks for at least {k + 1} records" in note
+    assert f"requires at least {k + 1} records" in note
     assert f"If {k} were meant" in note
     assert smallest_acceptable(float(note.split()[-1].rstrip("."))) == k
 

@@ -56,7 +56,7 @@ def test_constant_columns_change_nothing():
     assert constant["utility_prediction"] == pytest.approx(plain["utility_prediction"], abs=0.005)
     alone = assess_utility(*(each[["same", "none"]] for each in added))
     assert no_figures(alone) or alone.scores["utility"] is None
-    assert any("go together no more than shuffled" in note for note in alone.notes)
+    assert any("are not more dependent than shuffled" in note for note in alone.notes)
 
 
 def test_columns_that_are_not_related_give_no_utility():
@@ -64,7 +64,7 @@ def test_columns_that_are_not_related_give_no_utility():
     found = assess_utility(*(pd.DataFrame(random.integers(0, 5, (600, 3)), columns=list("abc")) for _ in range(3)))
     assert found.scores["utility"] is None
     assert found.scores["utility_lower"] is None
-    assert "go together no more than shuffled" in found.notes[0]
+    assert "are not more dependent than shuffled" in found.notes[0]
 
 
 def test_200_columns_are_judged_by_300_pairs_and_in_blocks():

@@ -200,7 +200,7 @@ def test_every_mask_is_read():
 def test_ordered_categories_need_their_order():
     table = pd.DataFrame({"size": pd.Categorical(SIZES * 10, SIZES, ordered=True), "n": np.arange(40)})
     made = anonymize(table, quasi_identifiers=["size", "n"], k=7)
-    with pytest.raises(InvalidSettingError, match="does not say their order"):
+    with pytest.raises(InvalidSettingError, match="does not contain their order"):
         draw_records(made.table, made)
     drawn = draw_records(made.table, made, domain=table)
     assert drawn["size"].dtype == table["size"].dtype

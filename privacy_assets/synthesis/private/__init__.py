@@ -1,1 +1,1 @@
-"""Differentially private synthetic records: public domain, mechanisms, tree model, and the ledger of what was spent."""
+"""Differentially private synthetic records: public domain, mechanisms, tree model, and the ledger of spent budgets."""

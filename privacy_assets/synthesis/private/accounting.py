@@ -1,6 +1,7 @@
 """Zero-concentrated differential privacy (zCDP): conversion between rho and epsilon.
 
-Mechanisms add up in rho, and a guarantee is stated as epsilon at a delta. The conversion is that of [1]_, Proposition
+The costs of mechanisms are summed in rho, and a guarantee is stated as epsilon at a delta. The conversion is that of
+[1]_, Proposition
 12. Its bound is valid for every alpha above 1, so a search that stops early states an epsilon that is too large, never
 one that is too small.
 
@@ -36,7 +37,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     def bound(log_excess: float) -> float:
         excess = exp(log_excess)
         alpha = 1 + excess
-        # log(1 - 1 / alpha) is log_excess - log(alpha): exact also where 1 / alpha rounds to 1.
+        # log(1 - 1 / alpha) is log_excess - log(alpha): exact even if 1 / alpha rounds to 1.
         return alpha * rho + (-log(delta) + excess * (log_excess - log1p(excess)) - log1p(excess)) / excess
 
     low, high = -40.0, 40.0
@@ -52,7 +53,7 @@ def rho_of(epsilon: float, delta: float) -> float:
     Raises
     ------
     InvalidSettingError
-        If `epsilon` is not above 0 or above `LARGEST_EPSILON`, or `delta` is not between 0 and 1.
+        If `epsilon` is not above 0, or is above `LARGEST_EPSILON`, or `delta` is not between 0 and 1.
     """
     is_right = is_number(epsilon, 0, LARGEST_EPSILON) and epsilon > 0
     require(is_right, "epsilon", epsilon, f"a number above 0, at most {LARGEST_EPSILON:g}", UNDONE)

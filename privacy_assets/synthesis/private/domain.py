@@ -2,10 +2,10 @@
 
 It comes from the contract alone: categories, lists of values, and ranges, which the owner of the table declares. A
 value that occurs in the table must not change the domain, or the domain would reveal it. Numbers and datetimes are
-divided into bins of equal width, or at declared places. A missing value is one more code.
+divided into bins of equal width, or at declared values. A missing value is a separate code.
 
-Every value has a code: one that the domain does not have is moved to its nearest end or its first category. An error
-would reveal that such a record exists.
+Every value has a code: a value outside the domain is moved to its nearest end or its first category. An error would
+reveal that such a record exists.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PublicColumn:
         return self.n_present + self.nullable
 
     def encode(self, column: pd.Series) -> NDArray[np.int64]:
-        """Return the code of each value; never raises for a value, whatever it is."""
+        """Return the code of each value; never raises for any value."""
         if self.kind == "values":
             codes = self._encode_values(column)
         else:
@@ -112,7 +112,7 @@ class PublicColumn:
         return times.astype(self.dtype) if zone is None else times.dt.tz_localize("UTC").astype(self.dtype)
 
     def _encode_values(self, column: pd.Series) -> NDArray[np.int64]:
-        """Return the place of each value in `values`, -1 for a missing one, 0 for one that is not among them."""
+        """Return the position of each value in `values`, -1 for a missing one, 0 for one that is not among them."""
         place = {value: code for code, value in enumerate(self.values)}
 
         def code_of(value: object) -> int:
@@ -129,13 +129,13 @@ class PublicColumn:
         return np.where(missing, -1, codes)
 
     def _as_numbers(self, column: pd.Series) -> NDArray[np.float64]:
-        """Return numbers, or microseconds since 1970 in UTC; NaN for what is neither."""
+        """Return numbers, or microseconds since 1970 in UTC; NaN for all other values."""
         if self.kind != "datetime":
             return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         if not types.is_datetime64_any_dtype(column.dtype):
             values = column.astype(object)
             column = values.where(values.map(lambda value: isinstance(value, str | dt.date | np.datetime64)), None)
-        # Without a format, the first text would decide how the texts of all other people are read.
+        # Without a format, the first text would determine how the texts of all other people are read.
         times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).astype("datetime64[us, UTC]")
         micros = times.dt.tz_localize(None).to_numpy(dtype="datetime64[us]").astype(np.int64).astype(np.float64)
         return np.where(times.isna().to_numpy(dtype=bool), np.nan, micros)
@@ -166,17 +166,17 @@ class PublicDomain:
         Parameters
         ----------
         contract : TableContract
-            Its categories, lists of values and ranges are taken as public knowledge.
+            Its categories, lists of values and ranges are assumed to be public.
         bins : int
             Bins of a range of numbers or datetimes, 1 to `MAX_BINS`; a range of fewer integers has one for each.
         bin_starts : mapping of str to sequence, optional
-            First value of each bin by column, instead of bins of equal width. The first bin starts at the contract's
-            least value, the last ends at its greatest. They must not be chosen by looking at the table.
+            First value of each bin by column, instead of bins of equal width. The first bin starts at the smallest
+            value of the contract, the last ends at its largest. They must not be chosen by looking at the table.
 
         Raises
         ------
         InvalidSettingError
-            If a released column has no public domain, or an argument is wrong; all columns are listed.
+            If a released column does not have a public domain, or an argument is wrong; all such columns are listed.
         """
         if not is_integer(bins, 1, MAX_BINS):
             raise InvalidSettingError(f"`bins` is {bins!r}; expected a whole number from 1 to {MAX_BINS}. {UNDONE}")
@@ -194,7 +194,8 @@ class PublicDomain:
                 columns.append(made)
         if problems:
             raise InvalidSettingError(
-                f"The contract gives no public domain for {len(problems)} columns: {'; '.join(problems)}. A domain "
+                f"The contract does not give a public domain for {len(problems)} columns: {'; '.join(problems)}. A "
+                f"domain "
                 f"that is read from the table would reveal who is in it. {UNDONE}"
             )
         return cls(tuple(columns))
@@ -215,7 +216,7 @@ class PublicDomain:
         Raises
         ------
         InvalidSettingError
-            If columns are missing, which is no secret of a record.
+            If columns are missing, which does not reveal anything about a record.
         """
         absent = [name for name in self.names if name not in table.columns]
         if absent:
@@ -231,15 +232,15 @@ class PublicDomain:
 
 
 def _column(schema: pa.Column, label: str, bins: int, starts: object, precision: object) -> PublicColumn | str:
-    """Return the domain of a column, or what is wrong with its contract."""
+    """Return the domain of a column, or the problem with its contract."""
     name, nullable = str(schema.name), bool(schema.nullable)
     if schema.unique:
-        return "must be unique, which records drawn at random cannot promise"
+        return "must be unique, which cannot be promised for records drawn at random"
     kind = _kind(label)
     allowed = _allowed(schema, kind)
     if allowed is not None:
         if starts is not None:
-            return "has a list of values, and `bin_starts` as well"
+            return "has both a list of values and `bin_starts`"
         if len(allowed) > MAX_VALUES:
             return f"has {len(allowed)} values, more than {MAX_VALUES}: group them in the table first"
         dtype = schema.dtype.type if kind == "category" else TEXT_DTYPE if kind == "text" else label
@@ -250,7 +251,7 @@ def _column(schema: pa.Column, label: str, bins: int, starts: object, precision:
         return f"is {'text' if kind == 'text' else 'a category'} without a list of its values in the contract"
     low, high = _range(schema, kind)
     if low is None or high is None:
-        return "has no `min` or no `max` in the contract"
+        return "lacks `min` or `max` in the contract"
     if max(abs(low), abs(high)) > LARGEST_WHOLE:
         return "has a range that is too wide"
     found = _equal_edges(kind, low, high, bins) if starts is None else _edges_from(kind, low, high, starts)
@@ -279,7 +280,7 @@ def _allowed(schema: pa.Column, kind: str) -> tuple[Any, ...] | None:
 
 
 def _range(schema: pa.Column, kind: str) -> tuple[float | None, float | None]:
-    """Return the least and the greatest value that the checks of a column allow; microseconds for datetimes."""
+    """Return the smallest and the largest value that the checks of a column allow; microseconds for datetimes."""
     lows, highs = [], []
     for check in schema.checks:
         bounds = check.statistics or {}
@@ -301,7 +302,7 @@ def _number(bound: Any, kind: str) -> float:
 
 
 def _moved(bound: float, kind: str, direction: int, is_strict: bool) -> float:
-    """Return the nearest value of the kind that a bound allows; values lie in `direction` (1 or -1) of it."""
+    """Return the nearest value of the kind that a bound allows; values are in `direction` (1 or -1) from it."""
     if kind == "float":
         return float(np.nextafter(bound, np.inf * direction)) if is_strict else bound
     whole = int(np.ceil(bound) if direction > 0 else np.floor(bound)) if isinstance(bound, float) else bound
@@ -317,7 +318,7 @@ def _equal_edges(kind: str, low: float, high: float, bins: int) -> tuple[float, 
 
 
 def _edges_from(kind: str, low: float, high: float, starts: object) -> tuple[float, ...] | str:
-    """Return the ends of the bins that start where the owner says."""
+    """Return the ends of the bins that start at the owner's values."""
     wrong = "has `bin_starts` that are not an ascending list that begins with its `min` and stays within its `max`"
     if isinstance(starts, str) or not isinstance(starts, Sequence) or not starts:
         return wrong

@@ -1,12 +1,12 @@
-"""The ledger of a privacy budget: an append-only chain of what was spent on a population.
+"""The ledger of a privacy budget: an append-only chain of the spending on a population.
 
 An entry is on the disk before any record is touched, and is never taken back: a fit that fails afterwards has spent its
 budget, because noise may have left. Each entry contains the digest of the one before it, so that a changed or removed
 entry breaks the chain. A chain that ends early is found by the witness in another directory, which knows the last
-entry, and by all others who know a later digest (`expected`).
+entry, and by anyone else who knows a later digest (`expected`).
 
-Costs add up in rho (zero-concentrated differential privacy) over all fits, also of other releases, and of partitions
-unless those are known to have different people.
+Costs are summed in rho (zero-concentrated differential privacy) over all fits, including those of other releases, and
+of partitions unless these are known to have different people.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class PrivacyLedger:
 
     @property
     def witness_path(self) -> Path:
-        """The file that knows the last entry, beside the directory of the ledgers."""
+        """The file that knows the last entry, next to the directory of the ledgers."""
         return self.directory.parent / WITNESSES / f"{self.population}{WITNESS_SUFFIX}"
 
     def entries(self) -> tuple[Spending, ...]:
-        """Read the chain and check it; empty if there is none yet.
+        """Read the chain and check it; empty if it does not exist yet.
 
         Raises
         ------
@@ -89,22 +89,22 @@ class PrivacyLedger:
         return PeopleOfFits(self.directory, self.population)
 
     def rho(self) -> float:
-        """Return what was spent on a person at most: all, or the largest partition where they are known to differ."""
+        """Return the most spent on one person: all, or the largest partition if their people are known to differ."""
         return self.people.spent_rho(self.entries())
 
     def epsilon(self, delta: float) -> float:
-        """Return what was spent on the population, as epsilon at `delta`."""
+        """Return the spending on the population, as epsilon at `delta`."""
         return epsilon_of(self.rho(), delta)
 
     def tables(self) -> set[str]:
-        """Return the fingerprints of all tables that these people's fits were made of, and of where those came from."""
+        """Return the fingerprints of all tables that these people's fits were made from, and of their source tables."""
         witness = self._witness()
         return {entry.made_of for entry in self.entries()} | set(witness.tables if witness else ())
 
     def require_known(self, expected: Collection[str]) -> tuple[Spending, ...]:
-        """Return the chain, which must be as long as its witness says and contain all fits known from elsewhere.
+        """Return the chain, which must be as long as its witness records and contain all fits known from elsewhere.
 
-        An entry that the witness alone has, because a process ended while it was reserved, counts as spent.
+        An entry that only the witness has, because a process ended while it was reserved, counts as spent.
 
         Raises
         ------
@@ -117,14 +117,14 @@ class PrivacyLedger:
             return self._known(expected)
 
     def adopt(self, expected: Collection[str] = ()) -> tuple[Spending, ...]:
-        """Write the witness of a ledger that has none, or an older one; the ledger must contain what that one knows.
+        """Write the witness of a ledger without one, or with an older one, whose entries the ledger must contain.
 
-        Nothing is gained by adopting a ledger that was cut: whoever else knows a later fit still refuses it.
+        Adopting a ledger that was cut does not help: anyone else who knows a later fit still refuses it.
 
         Raises
         ------
         PrivacyBudgetError
-            If there is no entry, or the ledger lacks a known fit.
+            If the ledger has no entry, or lacks a known fit.
         """
         with self._alone():
             entries, witness = self.entries(), self._witness()
@@ -141,7 +141,7 @@ class PrivacyLedger:
         return entries
 
     def _known(self, expected: Collection[str]) -> tuple[Spending, ...]:
-        """Check the chain against its witness and against what is known from elsewhere."""
+        """Check the chain against its witness and against the fits known from elsewhere."""
         entries, witness = self.entries(), self._witness()
         if witness is None:
             self._require_all(entries, expected)
@@ -159,8 +159,9 @@ class PrivacyLedger:
         if len(entries) < last.number:
             raise PrivacyBudgetError(
                 f"The ledger of the privacy budget of {self.population!r} has {len(entries)} fits, and its witness "
-                f"knows of {last.number}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. What was "
-                f"spent stays spent. Restore the newest copy. {UNDONE}"
+                f"knows of {last.number}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The "
+                f"spent "
+                f"budget stays spent. Restore the newest copy. {UNDONE}"
             )
         if entries[last.number - 1] != last:
             raise self._damaged("its witness knows another entry")
@@ -179,17 +180,18 @@ class PrivacyLedger:
         if n_missing:
             raise PrivacyBudgetError(
                 f"The ledger of the privacy budget of {self.population!r} lacks {n_missing} fits that are known to "
-                f"have been made: {str(self.path)!r} was deleted, cut, or replaced by an older copy. What was spent "
+                f"have been made: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The spent budget "
+                f""
                 f"stays spent. Restore the newest copy. {UNDONE}"
             )
 
     def require_own_people(self, tables: Collection[str]) -> None:
-        """Refuse tables that were charged to another population, under which their people have spent already.
+        """Refuse tables that were charged to another population, whose budget has already been spent on their people.
 
         Raises
         ------
         PrivacyBudgetError
-            If one of the fingerprints is known to another population, or a ledger or witness was changed.
+            If one of the fingerprints is known for another population, or a ledger or witness was changed.
         """
         for population in populations(self.directory):
             if population != self.population and replace(self, population=population).tables() & set(tables):
@@ -216,13 +218,13 @@ class PrivacyLedger:
         Parameters
         ----------
         rho, epsilon, delta : float
-            What the fit costs, and its own guarantee.
+            The cost of the fit, and its own guarantee.
         at_most, total_delta : float
             Largest epsilon of all fits together, at this delta.
         release, run_id, made_of, partition : str
-            What it is spent for.
+            The purpose of the fit.
         sources : collection of str
-            Fingerprints of the tables that the records came from.
+            Fingerprints of the tables from which the records came.
         people : str
             Digest of its people by `PeopleOfFits.keep`, if partitions are declared to be disjoint.
         expected : collection of str
@@ -231,7 +233,8 @@ class PrivacyLedger:
         Raises
         ------
         PrivacyBudgetError
-            If less is left, the ledger cannot be trusted, or the same records were charged to another population.
+            If less budget remains, the ledger cannot be trusted, or the same records were charged to another
+            population.
         """
         require(is_number(rho, 0) and rho > 0, "rho", rho, "a number above 0", UNDONE)
         require(is_number(at_most, 0), "at_most", at_most, "a number, 0 or more", UNDONE)
@@ -267,7 +270,7 @@ class PrivacyLedger:
             witness = self._witness()
             tables |= set(witness.tables if witness else ())
             if len(self.entries()) < len(before):
-                self._append(before[-1])  # The process that reserved it ended before it could.
+                self._append(before[-1])  # The process that reserved it ended before it could write it.
             self._write_witness(entry, before, tables, is_recorded=False)
             self._append(entry)
             self._write_witness(entry, before, tables, is_recorded=True)
@@ -282,7 +285,7 @@ class PrivacyLedger:
     def _append(self, entry: Spending) -> None:
         """Write an entry and return after it has reached the disk; only under the lock.
 
-        A last line without an end is what a process left that died while writing, before it touched a record.
+        A last line without an end was left by a process that died while writing, before it touched a record.
         """
         content = self._content(self.path)
         complete = content[: content.rfind(b"\n") + 1]
@@ -352,13 +355,13 @@ class PrivacyLedger:
 
 
 def populations(directory: Path) -> tuple[str, ...]:
-    """Return the populations that have a ledger in a directory, or a witness beside it."""
+    """Return the populations that have a ledger in a directory, or a witness next to it."""
     found = [*directory.glob(f"*{SUFFIX}"), *(directory.parent / WITNESSES).glob(f"*{WITNESS_SUFFIX}")]
     return tuple(sorted({path.stem for path in found if POPULATION.fullmatch(path.stem)}))
 
 
 def charged_to_another(population: str, other: str) -> PrivacyBudgetError:
-    """Return the error of a fit whose records have spent from the budget of another population."""
+    """Return the error of a fit on whose records the budget of another population was spent."""
     return PrivacyBudgetError(
         f"These records were charged to the privacy budget of {other!r}, and cannot be charged to that of "
         f"{population!r} as well: the same people have one budget, under one name. Set `privacy_budget.population` to "

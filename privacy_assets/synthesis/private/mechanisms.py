@@ -1,7 +1,7 @@
-"""Noise and private selection, by OpenDP, and what each costs by OpenDP's own accounting.
+"""Noise and private selection, by OpenDP, and their costs by OpenDP's own accounting.
 
 OpenDP marks these constructors as contributed, which means that their proofs have not been fully reviewed. Their random
-numbers come from a generator that OpenSSL seeds from the operating system; they have no seed that could become known.
+numbers come from a generator that OpenSSL seeds from the operating system, so there is no seed that could become known.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privacy_assets.errors import InvalidSettingError
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism of OpenDP, and the rho that one use costs.
+    """A mechanism of OpenDP, and the cost of one use in rho.
 
     Attributes
     ----------
     rho : float
-        Cost of one use by OpenDP's map, for the sensitivity that it was made for.
+        Cost of one use by OpenDP's map, for the sensitivity of the mechanism.
     scale : float
         Standard deviation of the Gaussian noise, or scale of the Gumbel noise.
     measurement : object
@@ -43,7 +43,7 @@ class Mechanism:
         return np.asarray(self.measurement(counts.ravel().tolist()), dtype=np.int64).reshape(counts.shape)
 
     def best(self, scores: NDArray[np.int64]) -> int:
-        """Return the place of a score that is the greatest after noise; only for `noisy_maximum`."""
+        """Return the position of the score that is the largest after noise; only for `noisy_maximum`."""
         return int(self.measurement(scores.tolist()))
 
 
@@ -56,7 +56,7 @@ def gaussian(rho: float, sensitivity: int) -> Mechanism:
 
 
 def noisy_maximum(rho: float, sensitivity: int) -> Mechanism:
-    """Return the choice of a high score (Gumbel noise), where one person changes each by at most `sensitivity`."""
+    """Return the choice of a high score (Gumbel noise); one person changes each score by at most `sensitivity`."""
     dp = opendp()
     scale = sensitivity / sqrt(2 * rho)
     measurement = dp.m.make_noisy_max(

@@ -1,11 +1,11 @@
-"""MST: noisy counts of single columns and of the pairs of a tree, chosen privately [1]_.
+"""MST: noisy counts of single columns and of pairs that form a privately chosen tree [1]_.
 
 A third of the budget goes to the counts of each column, a third to choosing pairs, a third to the counts of these
 pairs. With `given`, all counts are divided by the classes of one column at no extra cost, so that each class has its
 own tree model and the relation of that column to every other is kept.
 
-Only `PrivateRecords.noisy_counts` and `PrivateRecords.noisy_choice` touch the records. The cost is fixed before, and
-can be recorded before.
+Only `PrivateRecords.noisy_counts` and `PrivateRecords.noisy_choice` touch the records. The cost is fixed, and can be
+recorded, before they do.
 
 References
 ----------
@@ -38,16 +38,16 @@ MAX_CLASSES: Final = 8
 MAX_CELLS: Final = 250_000
 """Cells of the counts of a pair; larger pairs are not measured."""
 MAX_DELTA: Final = 1e-5
-"""Largest delta where the number of people is not declared."""
+"""Largest delta if the number of people is not declared."""
 FEW: Final = 3.0
 """Codes whose noisy count is below this many standard deviations of its noise are merged."""
 SLACK: Final = 1e-9
-"""Share of the budget that is left over, so that rounding in OpenDP's accounting cannot exceed it."""
+"""Share of the budget that is not used, so that rounding in OpenDP's accounting cannot exceed the budget."""
 UNDONE: Final = "No record was read, and nothing was spent."
 
 
 class UnrecordedSpendingWarning(UserWarning):
-    """A privacy budget was spent that no ledger records."""
+    """A privacy budget was spent without being recorded in a ledger."""
 
 
 class Plan(NamedTuple):
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
     @property
     def rho(self) -> float:
-        """What a fit costs at most, by OpenDP's accounting."""
+        """The largest cost of a fit, by OpenDP's accounting."""
         each = sum(mechanism.rho for mechanism in (self.choice, self.pairs) if mechanism is not None)
         return self.n_columns * self.columns.rho + (self.n_columns - 1) * each
 
@@ -88,16 +88,16 @@ class Plan(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Codes of a column whose noisy counts were too small to be told from noise.
+    """Codes of a column whose noisy counts were too small to be distinguished from noise.
 
     Attributes
     ----------
     code : ndarray of shape (n_groups,), dtype=np.int64
-        Code of each group; that of merged codes, the last, stands for all of them.
+        Code of each group; the last, that of the merged codes, stands for all of them.
     rare : ndarray of shape (n_rare,), dtype=np.int64
-        The merged codes; empty if none were merged.
+        The merged codes; empty if no codes were merged.
     shares : ndarray of shape (n_rare,), dtype=np.float64
-        How often each is drawn.
+        How often each of them is drawn.
     """
 
     code: NDArray[np.int64]
@@ -107,14 +107,14 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyModel:
-    """What is left of the records after noise: all that may leave, and all that sampling needs.
+    """The noisy model of the records: all that may be released, and all that sampling needs.
 
     Attributes
     ----------
     domain : PublicDomain
         Columns with their codes and values.
     given : int or None
-        Place of the column whose classes divide all counts.
+        Position of the column whose classes divide all counts.
     tree : TreeModel
         Expected counts of the other columns and of pairs of them.
     merged : tuple of Merged
@@ -122,7 +122,7 @@ class NoisyModel:
     n_records : int
         Number of records, with noise.
     charges : tuple of Charge
-        What each query cost.
+        The cost of each query.
     epsilon, delta : float
         The guarantee.
     """
@@ -138,7 +138,7 @@ class NoisyModel:
 
     @property
     def rho(self) -> float:
-        """What the fit cost in zCDP."""
+        """The cost of the fit in zCDP."""
         return sum(charge.rho for charge in self.charges)
 
     def sample(self, n_records: int | None = None, *, seed: int) -> pd.DataFrame:
@@ -147,7 +147,7 @@ class NoisyModel:
         Parameters
         ----------
         n_records : int, optional
-            Records to draw; by default as many as the noisy count.
+            Number of records to draw; by default the noisy count.
         seed : int
             Seed of the draw. It does not affect the noise.
         """
@@ -171,8 +171,8 @@ class NoisyModel:
 class Mst:
     """Differentially private synthesizer by MST; needs OpenDP (extra `dp`).
 
-    The guarantee is (epsilon, delta)-differential privacy for adding or removing one person, or one record where
-    records have no person. Noise has no seed: whoever knew it could subtract the noise.
+    The guarantee is (epsilon, delta)-differential privacy for adding or removing one person, or one record if records
+    have no person. Noise has no seed: anyone who knew the seed could subtract the noise.
 
     Parameters
     ----------
@@ -181,11 +181,12 @@ class Mst:
     epsilon : float
         Budget of one fit, above 0.
     delta : float
-        Below 1 / `declared_people`; at most `MAX_DELTA` where that is not given.
+        Below 1 / `declared_people`; at most `MAX_DELTA` if that is not given.
     given : str, optional
-        Column of at most `MAX_CLASSES` codes whose relation to every other is kept.
+        Column of at most `MAX_CLASSES` codes whose relation to every other column is kept.
     rows_per_person : int
-        Records of a person that count; the others are left out. Noise grows with it. 1 or more, and a public setting.
+        Number of records of a person that count; the others are left out. Noise grows with it. 1 or more; a public
+        setting.
     declared_people : int, optional
         Number of people, if it is public.
 
@@ -239,7 +240,7 @@ class Mst:
         person: Sequence[Any] | pd.Series[Any] | None = None,
         charge: Callable[[float], object] | None = None,
     ) -> NoisyModel:
-        """Learn a noisy model of `table`. Every call spends the whole budget again, also one that fails.
+        """Learn a noisy model of `table`. Every call spends the whole budget again, even one that fails.
 
         Parameters
         ----------
@@ -248,17 +249,17 @@ class Mst:
         person : sequence, optional
             Person of each record. Without it each record counts as a person.
         charge : callable, optional
-            Records what is spent, in rho, before the table is touched; an exception stops the fit there. Without it,
-            `UnrecordedSpendingWarning` says that nothing is recorded.
+            Records the cost, in rho, before the table is touched; an exception stops the fit there. Without it,
+            `UnrecordedSpendingWarning` warns that nothing is recorded.
         """
         if person is not None and len(person) != len(table):
             raise InvalidSettingError(f"`person` does not have one entry for each record. {UNDONE}")
         if person is None and self.rows_per_person != 1:
-            raise InvalidSettingError(f"`rows_per_person` needs to know the person of each record. {UNDONE}")
+            raise InvalidSettingError(f"`rows_per_person` requires the person of each record. {UNDONE}")
         if charge is None:
             warnings.warn(
-                f"This fit spends epsilon {self.epsilon:g}, and no ledger records it. Add it to everything else that "
-                "was spent on these people.",
+                f"This fit spends epsilon {self.epsilon:g}, which is not recorded in a ledger. Add it to everything "
+                "else that was spent on these people.",
                 UnrecordedSpendingWarning,
                 stacklevel=2,
             )
@@ -271,7 +272,7 @@ class Mst:
 
     @property
     def given(self) -> int | None:
-        """Place of the column whose classes divide all counts."""
+        """Position of the column whose classes divide all counts."""
         return self._given
 
 
@@ -309,7 +310,7 @@ def fit_model(mst: Mst, records: PrivateRecords) -> NoisyModel:
     tree = fit_tree(measured, edges, n_records)
     charges = tuple(records.charges)
     if sum(charge.rho for charge in charges) > plan.rho * (1 + 1e-12):
-        raise InvalidSettingError("The queries cost more than was planned, which is an error of this package.")
+        raise InvalidSettingError("The queries cost more than planned, which is an error in this package.")
     n_drawn = max(1, round(n_records))
     return NoisyModel(mst.domain, mst.given, tree, tuple(merged), n_drawn, charges, mst.epsilon, mst.delta)
 
@@ -329,7 +330,7 @@ def _choose_pairs(
     cells = {
         (a, b): records.n_classes * groupings[a].n_groups * groupings[b].n_groups for a, b in combinations(others, 2)
     }
-    # What the noise of a pair would add to its distance; larger pairs must be worth their noise.
+    # The expected contribution of noise to the distance of a pair; larger pairs must be worth their noise.
     noise = sqrt(2 / pi) * plan.pairs.scale * RESOLUTION
     penalties = {pair: round(noise * n_cells) for pair, n_cells in cells.items()}
     component = {place: place for place in others}
@@ -351,7 +352,7 @@ def _choose_pairs(
 def _merge(
     answer: NDArray[np.float64], scale: float
 ) -> tuple[Grouping, Merged, NDArray[np.float64], NDArray[np.float64]]:
-    """Merge the codes that are too rare to be told from noise; return their grouping, counts and weights."""
+    """Merge the codes that are too rare to be distinguished from noise; return their grouping, counts and weights."""
     n_classes, n_codes = answer.shape
     totals = answer.sum(axis=0)
     is_rare = totals < FEW * scale * sqrt(n_classes)
@@ -382,7 +383,7 @@ def _known(mechanism: Mechanism | None) -> Mechanism:
 
 
 def place_of(domain: PublicDomain, given: str | None) -> int | None:
-    """Return the place of the column `given`, which must have few codes."""
+    """Return the position of the column `given`, which must have few codes."""
     if given is None:
         return None
     expected = f"one of the columns {list(domain.names)}"
@@ -398,10 +399,10 @@ def place_of(domain: PublicDomain, given: str | None) -> int | None:
 
 
 def check_delta_of(delta: float, declared_people: int | None) -> None:
-    """Refuse a delta that would allow a mechanism to show the record of somebody."""
+    """Refuse a delta that would allow a mechanism to reveal a person's record."""
     is_right = declared_people is None or is_integer(declared_people, 1)
     require(is_right, "declared_people", declared_people, "None or a whole number, 1 or more", UNDONE)
     if declared_people is None:
-        require(delta <= MAX_DELTA, "delta", delta, f"at most {MAX_DELTA:g} where declared_people is not given", UNDONE)
+        require(delta <= MAX_DELTA, "delta", delta, f"at most {MAX_DELTA:g} if declared_people is not given", UNDONE)
     else:
         require(delta < 1 / declared_people, "delta", delta, "a number below 1 / declared_people", UNDONE)

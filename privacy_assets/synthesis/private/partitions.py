@@ -1,9 +1,9 @@
-"""Partitions whose people differ: their costs compose by the maximum instead of the sum [1]_.
+"""Partitions with different people: their costs compose by the maximum instead of the sum [1]_.
 
-A person who is in one partition only is touched by the fits of that partition only. Whether that is so is decided on
-keyed hashes of the people of each fit, which are stored when it is charged. So people who are moved to another
-partition later are found, whatever became of the tables. What is missing, was changed or cannot be compared counts as
-not disjoint, and then all fits add up.
+A person who is in only one partition is touched only by the fits of that partition. This is decided on keyed hashes of
+the people of each fit, which are stored when the fit is charged. So people who are moved to another partition later are
+found, whatever happened to the tables. Partitions whose hashes are missing, were changed or cannot be compared count as
+not disjoint, and then all fits are summed.
 
 References
 ----------
@@ -41,7 +41,7 @@ HASH_BYTES: Final = 8
 
 
 class Cost(NamedTuple):
-    """What a fit costs, in rho, and whom: its partition, and the digest of its people; empty if they are not known."""
+    """The cost of a fit, in rho, its partition, and the digest of its people; empty if they are not known."""
 
     rho: float
     partition: str | None
@@ -53,7 +53,7 @@ class Charged(Protocol):
 
     @property
     def rho(self) -> float:
-        """What it costs."""
+        """Its cost."""
 
     @property
     def partition(self) -> str | None:
@@ -87,21 +87,21 @@ class PeopleOfFits:
     def hashes(self, persons: Iterable[Any]) -> NDArray[np.uint64]:
         """Return a keyed hash of each person, in their order; the first call makes the key.
 
-        Two people have the same hash with a probability of 2^-64, which can only make partitions overlap.
+        Two people have the same hash with a probability of 2^-64; this can only make partitions overlap.
         """
         key = self._key()
         digests = [hashlib.blake2b(str(each).encode(), key=key, digest_size=HASH_BYTES).digest() for each in persons]
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
     def keep_people(self, hashes: NDArray[np.uint64], column: str) -> str:
-        """Store the people of a fit, and return the digest that its entry in the ledger has of them.
+        """Store the people of a fit, and return the digest of them for its entry in the ledger.
 
         Parameters
         ----------
         hashes : ndarray, dtype=np.uint64
             Their `hashes`, in any order.
         column : str
-            Name of the column that says who they are; values of different columns cannot be compared.
+            Name of the column that identifies them; values of different columns cannot be compared.
         """
         of_column = hashlib.sha256(column.encode()).digest()
         content = (self.mark() or b"") + of_column + np.unique(hashes).astype("<u8").tobytes()
@@ -130,12 +130,12 @@ class PeopleOfFits:
         return not people or len(np.unique(np.concatenate(people))) == sum(map(len, people))
 
     def spent_rho(self, fits: Sequence[Charged]) -> float:
-        """Return what fits have spent on a person at most: one partition and all that is not of a known partition.
+        """Return the most that fits have spent on a person: one partition, and all fits without a known partition.
 
         Parameters
         ----------
         fits : sequence of Cost
-            Fits on the population, in any order. Those with people and partition count as of a known partition.
+            Fits on the population, in any order. Fits with people and partition count as fits of a known partition.
         """
         of_partitions = [fit for fit in fits if fit.people and fit.partition is not None]
         if not of_partitions or not self.are_apart(of_partitions):
@@ -145,13 +145,13 @@ class PeopleOfFits:
         return fsum([largest, *(fit.rho for fit in fits if not fit.people or fit.partition is None)])
 
     def mark(self) -> bytes | None:
-        """Return what shows that hashes were made with the same key, without the key; None if there is no key."""
+        """Return a value that shows whether hashes were made with the same key, without the key; None without a key."""
         with suppress(OSError):
             return hashlib.sha256(b"people of fits" + self.key_path.read_bytes()).digest()
         return None
 
     def _key(self) -> bytes:
-        # Not the directory of the ledger: whoever charges a fit has locked it.
+        # Not the directory of the ledger, which is locked while a fit is charged.
         make_private_directory(self.key_path.parent)
         with locked(self.key_path.parent):
             if not self.key_path.exists():

@@ -1,7 +1,7 @@
-"""The private records behind the only two functions that touch them.
+"""The private records, and the only two functions that touch them.
 
-Everything else of the synthesis works on what these two return, so it is post-processing, which costs no privacy. Both
-add up what they cost, by OpenDP's own accounting.
+Everything else in the synthesis works on the results of these two, so it is post-processing, which does not cost
+privacy. Both sum their costs, by OpenDP's own accounting.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from privacy_assets.synthesis.private.mechanisms import Mechanism
 
 RESOLUTION: Final = 1024
-"""Steps that an expected count is rounded to, so that scores are whole numbers, whose sensitivity is exact."""
+"""Steps to which an expected count is rounded, so that scores are whole numbers, whose sensitivity is exact."""
 
 
 class Charge(NamedTuple):
-    """What one use of a mechanism cost.
+    """The cost of one use of a mechanism.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Grouping(NamedTuple):
 
 
 class PrivateRecords:
-    """Coded records that answer two kinds of question, each with noise.
+    """Coded records that answer two kinds of queries, each with noise.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class PrivateRecords:
     sizes : sequence of int
         Number of codes of each column.
     classes : int, optional
-        Place of the column by whose classes every count is divided.
+        Position of the column by whose classes every count is divided.
     person : ndarray of shape (n_records,), dtype=np.int64, optional
-        Person of each record; records below 0 belong to nobody known and are left out.
+        Person of each record; records with a number below 0 do not belong to a known person and are left out.
     rows_per_person : int
         Records kept of each person, chosen at random by the operating system; without `person` it must be 1.
     """
@@ -105,7 +105,7 @@ class PrivateRecords:
         mechanism: Mechanism,
         what: str,
     ) -> int:
-        """Return the place of a pair whose counts are far from those expected of independent columns.
+        """Return the position of a pair whose counts are far from those expected for independent columns.
 
         A score is the sum of the distances, in steps of 1 / `RESOLUTION`, minus the public penalty of the pair; one
         record changes it by at most `RESOLUTION`. `expected` has the counts of each column by class, which are public;
@@ -149,7 +149,7 @@ def independent(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.fl
 def _rows_kept(person: NDArray[np.int64], rows_per_person: int) -> NDArray[np.intp]:
     """Return the rows that are kept: of each person the first few in a secret order."""
     n_rows = len(person)
-    # Drawn like noise: who knew the order would know which of a person's records count.
+    # Drawn like noise: anyone who knew the order would know which of a person's records count.
     order = np.argsort(np.frombuffer(secrets.token_bytes(8 * n_rows), dtype=np.uint64), kind="stable")
     order = order[person[order] >= 0]
     order = order[np.argsort(person[order], kind="stable")]

@@ -27,13 +27,13 @@ class MstSettings:
     epsilon, delta : float
         Budget of one fit.
     given : str or None
-        Column whose relation to every other is kept.
+        Column whose relation to every other column is kept.
     bins : int
         Bins of a range of numbers or datetimes.
     bin_starts : mapping of str to sequence
         First value of each bin by column, instead of bins of equal width.
     rows_per_person : int
-        Records of a person that count.
+        Number of records of a person that count.
     declared_people : int or None
         Number of people, if it is public.
     """
@@ -62,7 +62,7 @@ class MstSettings:
         Raises
         ------
         InvalidSettingError
-            If one does not exist or is wrong.
+            If a setting does not exist or is wrong.
         """
         known = [each.name for each in fields(cls)]
         unknown = sorted(set(settings) - set(known))
@@ -79,17 +79,19 @@ class MstSettings:
         return PublicDomain.from_contract(contract, bins=self.bins, bin_starts=self.bin_starts)
 
     def check(self, contract: TableContract) -> None:
-        """Refuse settings that no fit could have, without importing OpenDP, which takes seconds.
+        """Refuse settings that are invalid for every fit, without importing OpenDP, which takes seconds.
 
         Raises
         ------
         InvalidSettingError
-            If the contract gives no public domain, `given` or `rows_per_person` do not fit it, or OpenDP is missing.
+            If the contract does not give a public domain, `given` or `rows_per_person` do not fit it, or OpenDP is
+            missing.
         """
         place_of(self.domain(contract), self.given)
         if self.rows_per_person != 1 and contract.person is None:
             raise InvalidSettingError(
-                f"rows_per_person is {self.rows_per_person}, but the contract names no person column, so each record "
+                f"rows_per_person is {self.rows_per_person}, but the contract does not name a person column, so each "
+                f"record "
                 f"counts as a person. {UNDONE}"
             )
         require_opendp()

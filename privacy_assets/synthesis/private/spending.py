@@ -17,13 +17,13 @@ class Spending:
     Attributes
     ----------
     number : int
-        Place in the ledger, from 1.
+        Position in the ledger, from 1.
     at : str
         Time in UTC.
     population : str
         The people on whom it was spent.
     release, partition, run_id : str or None
-        What it was spent for.
+        The purpose of the fit.
     made_of : str
         Fingerprint of the records.
     epsilon, delta : float
@@ -31,7 +31,7 @@ class Spending:
     rho : float
         Its cost in zCDP, by OpenDP's accounting.
     previous, digest : str
-        Digest of the entry before it, and its own.
+        Digest of the previous entry, and its own.
     people : str
         Digest of the people of the fit, if partitions were declared to be disjoint; else empty.
     """
@@ -57,12 +57,12 @@ class Spending:
         return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as it is written; earlier versions had no people."""
+        """Return the entry as it is written; entries of earlier versions were without people."""
         return {name: value for name, value in asdict(self).items() if name != "people" or value}
 
 
 def parse_spending(found: Any) -> Spending | None:
-    """Return the entry that a parsed line is, or None if it is not one."""
+    """Return the entry of a parsed line, or None if the line is not an entry."""
     try:
         entry = Spending(**found)
     except TypeError:

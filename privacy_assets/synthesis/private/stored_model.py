@@ -19,7 +19,7 @@ KIND: Final = "NoisyModel"
 
 
 def to_artifact(model: NoisyModel, spending: str, settings: dict[str, Any], made_of: dict[str, str]) -> Artifact:
-    """Return the artifact of a model, with the digest of its entry in the ledger; it has no value of the domain."""
+    """Return the artifact of a model, with the digest of its entry in the ledger, without values of the domain."""
     tables = [*model.tree.columns, *model.tree.pairs]
     header = {
         "spending": spending,

@@ -1,7 +1,7 @@
-"""A tree of columns within each class: the distribution of greatest entropy that agrees with noisy counts.
+"""A tree of columns within each class: the distribution of largest entropy that agrees with noisy counts.
 
 Its marginals are exact (belief propagation on a forest). Mirror descent moves them towards the noisy counts, and keeps
-them consistent with each other and not negative [1]_. Only noisy counts are seen here, never records.
+them consistent with each other and not negative [1]_. Only noisy counts are used here, never records.
 
 References
 ----------

@@ -1,8 +1,8 @@
-"""The witness of a ledger: how far the ledger has come, in a file outside its directory.
+"""The witness of a ledger: its last entry, in a file outside its directory.
 
-A ledger that ends early is a valid chain, so that only those who know a later entry can see it. The witness knows the
-last one. It is written before the ledger, and again after it: in between, the entry is reserved. If the process ends
-there, the fit counts as spent although the ledger lacks it.
+A ledger that ends early is a valid chain, so the loss is visible only to those who know a later entry. The witness
+knows the last entry. It is written before the ledger, and again after it: in between, the entry is reserved. If the
+process ends there, the fit counts as spent although the ledger lacks it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Witness:
     Attributes
     ----------
     entry : Spending
-        The last entry, whole.
+        The complete last entry.
     rho : float
         Cost of all entries up to it.
     tables : tuple of str
-        Fingerprints of all tables of these people that fits were made of, and of the tables that those came from.
+        Fingerprints of all tables of these people from which fits were made, and of the tables from which those came.
     is_recorded : bool
         Whether the ledger has the entry; otherwise a process is about to add it, or ended before it could.
     """
@@ -41,13 +41,13 @@ class Witness:
     is_recorded: bool
 
     def to_bytes(self) -> bytes:
-        """Return the content of the file, with a digest of its own."""
+        """Return the content of the file, with its digest."""
         body = asdict(self) | {"entry": self.entry.to_json(), "tables": list(self.tables)}
         return canonical_json(body | {"digest": _digest(body)}).encode() + b"\n"
 
 
 def parse_witness(content: bytes) -> Witness | None:
-    """Read the content of a file; None if it is not as it was written."""
+    """Read the content of a file; None if it was changed after it was written."""
     try:
         body: dict[str, Any] = json.loads(content)
         digest = body.pop("digest")

@@ -146,7 +146,7 @@ def test_what_is_spent_is_charged_before_the_table_is_touched():
 
 
 def test_a_fit_that_nothing_records_warns():
-    with pytest.warns(UnrecordedSpendingWarning, match=r"spends epsilon 1, and no ledger"):
+    with pytest.warns(UnrecordedSpendingWarning, match=r"spends epsilon 1, which is not recorded"):
         Mst(domain(), 1.0, 1e-6).fit(records())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -341,7 +341,7 @@ def test_wrong_settings_are_refused(settings_, says):
 def test_wrong_tables_are_refused_before_anything_is_spent():
     charged = []
     several = Mst(domain(), 1.0, 1e-6, rows_per_person=2)
-    with pytest.raises(InvalidSettingError, match="needs to know the person"):
+    with pytest.raises(InvalidSettingError, match="requires the person"):
         several.fit(records(), charge=charged.append)
     with pytest.raises(InvalidSettingError, match="one entry for each record"):
         several.fit(records(), person=[1, 2], charge=charged.append)
