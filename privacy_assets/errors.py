@@ -1,19 +1,19 @@
 """Errors whose messages may be shown to anyone.
 
 Messages of these classes contain columns, counts, settings and limits, never a cell of a table. The guard of the
-Dagster layer passes them on. The text of every other exception stays in a private file, and so does the text of an
-error of these or derived classes that code outside this package made or raised.
+Dagster layer passes them on. The text of every other exception stays in a private file, as does the text of an error of
+these or derived classes that code outside this package made or raised.
 """
 
 from privacy_assets.own_code import MadeHere
 
 
 class PrivacyAssetsError(MadeHere, Exception):
-    """Base of all errors of this package; its message contains no cell of a table."""
+    """Base of all errors of this package; its message does not contain a cell of a table."""
 
 
 class InvalidTableError(PrivacyAssetsError, ValueError):
-    """A table cannot be used as it is: missing columns, clashing types, no rows."""
+    """A table cannot be used as it is: missing columns, conflicting types, no rows."""
 
 
 class InvalidSettingError(PrivacyAssetsError, ValueError):

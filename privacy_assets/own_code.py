@@ -1,8 +1,8 @@
 """Identification of this package's own frames, classes and errors.
 
 Names and paths alone are not enough: a user's file may be in a folder with this package's name, and a user's class may
-claim to come from here. So a frame counts if it runs in a module of this package, and a class if that module defines
-it.
+claim to come from here. So a frame counts if it runs in a module of this package, and a class counts if such a module
+defines it.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 PACKAGE = __name__.partition(".")[0]
 DIRECTORY = os.path.realpath(os.path.dirname(__file__))  # noqa: PTH120
 GENERATED = "<string>"
-"""File name of methods that `dataclasses` writes."""
+"""File name of methods that `dataclasses` generates."""
 LIBRARIES = frozenset(
     {
         *sys.stdlib_module_names,
@@ -30,7 +30,7 @@ class MadeHere:
     was_made_here: bool
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MadeHere":
-        """Record who makes the exception."""
+        """Record which code makes the exception."""
         made = super().__new__(cls, *args, **kwargs)
         made.was_made_here = is_own_frame(sys._getframe(1))
         return made
@@ -50,7 +50,7 @@ def is_trusted_frame(frame: FrameType) -> bool:
 
 
 def is_own_class(cls: type) -> bool:
-    """Return whether a class is one that this package defines, and not one derived from it."""
+    """Return whether a class is defined by this package, and not derived from one of its classes."""
     module, name = written_names(cls)
     return _is_in(module, PACKAGE) and found_under(cls, module, name)
 

@@ -1,4 +1,4 @@
-"""Descriptions and checks that the settings of every subject share, and the sentence that refuses a setting."""
+"""Descriptions and checks shared by all settings, and the sentence that refuses a setting."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from privacy_assets.errors import InvalidSettingError
 
 T = TypeVar("T")
 LARGEST = sys.float_info.max
-"""Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
+"""Infinity, NaN and integers beyond all floats are not between this and its negative."""
 REQUIRED: Any = MISSING
-"""Default of a setting that has none."""
+"""Default of a setting without a default."""
 
 
 def setting(default: Any, description: str, example: Any) -> Any:
-    """Describe a field of a dataclass of settings, once for all that show it.
+    """Describe a field of a dataclass of settings, once for all places that show it.
 
-    The schema of YAML files, ``docs/configuration.md`` and the scaffold are made of it. Fields without a description
+    The schema of YAML files, ``docs/configuration.md`` and the scaffold are made from it. Fields without a description
     cannot be written in YAML.
 
     Parameters
     ----------
     default : object
-        The default; `REQUIRED` if there is none, and ``dict`` for an empty one.
+        The default; `REQUIRED` if the setting must be given, and ``dict`` for an empty mapping.
     description : str
-        What the field means.
+        The meaning of the field.
     example : JSON value
         A value that can be written in YAML.
     """
@@ -42,7 +42,7 @@ def setting(default: Any, description: str, example: Any) -> Any:
 
 
 def described(settings: type[T]) -> type[T]:
-    """Add what the fields of a dataclass of settings mean to its docstring, for the help of Python."""
+    """Add the meanings of the fields of a dataclass of settings to its docstring, for Python's help."""
     head, raises, errors = inspect.cleandoc(settings.__doc__ or "").partition("\n\nRaises\n")
     meanings = [
         f"{each.name} : {getattr(each.type, '__name__', each.type)}\n    {each.metadata['description']}"
@@ -95,7 +95,7 @@ def require(
 
 
 def threads_to_use(n_threads: int | None, consequence: str = "Nothing was assessed.") -> int:
-    """Return the number of threads asked for; if None, that of the processors on which this process may run."""
+    """Return the requested number of threads; if None, that of the processors on which this process may run."""
     is_right = n_threads is None or is_integer(n_threads, 1)
     require(is_right, "n_threads", n_threads, "None or an integer above 0", consequence)
     return n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1

@@ -38,7 +38,7 @@ def test_a_draft_is_printed_written_decided_and_checked(folder, capsys):
     assert written.out == ""
     assert (folder / "release.yaml").read_text() == printed.out
     assert "already exists" in said(capsys, "draft", "people.csv", "-o", "release.yaml", code=1).err
-    assert "nobody has decided" in said(capsys, "check", "people.csv", "release.yaml", code=1).err
+    assert "is not decided yet" in said(capsys, "check", "people.csv", "release.yaml", code=1).err
     lines = (folder / "release.yaml").read_text().splitlines(keepends=True)
     (folder / "release.yaml").write_text("".join(line for line in lines if "drafted: true" not in line))
     assert "people.csv keeps its contract: 300 records." in said(capsys, "check", "people.csv", "release.yaml").out

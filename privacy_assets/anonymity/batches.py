@@ -22,12 +22,12 @@ def verify_coded(
     subject: str | None = None,
     recursive_l: int = LARGEST_RECURSIVE_L,
 ) -> AnonymityReport:
-    """Measure what `verify_anonymity` measures of the same table in a frame.
+    """Measure a table as `verify_anonymity` does the same table in a frame.
 
     Parameters
     ----------
     columns : mapping of str to CodedColumn
-        The columns of the table; each has at least one row. Not checked here, nor are the names that follow.
+        The columns of the table; each has at least one row. Neither this nor the following names are checked here.
     quasi_identifiers, sensitive, subject, recursive_l
         As in `verify_anonymity`.
     """
@@ -42,6 +42,6 @@ def verify_coded(
 
 
 def _measured(column: CodedColumn, name: str) -> MeasuredColumn:
-    """Read the distinct values, and give each row the code of its own."""
+    """Read the distinct values, and give each row the code of its value."""
     read = MeasuredColumn.read(column.distinct, f"Column {name!r}")
     return replace(read, values=replace(read.values, codes=column.translated(read.values.codes.astype(np.int32))))

@@ -1,4 +1,4 @@
-"""Measures of classes by the tasks of an engine: each task gets whole classes, and what it finds is put together.
+"""Measures of classes by the tasks of an engine: each task receives whole classes, and their results are combined.
 
 A class of any size is measured by one task, because its entropy is a sum whose last bits depend on the order of its
 rows.
@@ -86,7 +86,7 @@ def measure_by(
     Parameters
     ----------
     engine : Engine
-        Gets numbers of rows, classes, people and values.
+        Receives numbers of rows, classes, people and values.
     class_of_row : ndarray of shape (n_rows,), dtype=int64
         From 0 to ``n_classes - 1``.
     n_classes : int

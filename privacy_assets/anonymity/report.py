@@ -37,7 +37,7 @@ class SensitiveReport:
     alpha : float
         Largest share of one value in a class: the alpha of (alpha, k)-anonymity [1]_.
     l_distinct : int
-        Fewest values in a class.
+        Smallest number of values in a class.
     l_entropy : float
         exp of the smallest entropy of a class: every l up to it is satisfied [2]_.
     l_recursive_c : mapping of int to float
@@ -53,7 +53,7 @@ class SensitiveReport:
     delta : float
         Largest |ln(q / p)| over the values in each class [5]_.
     n_classes_lacking_values : int
-        Classes that lack a value of the table. By the letter of [5]_, delta is infinite if there is one.
+        Classes that lack a value of the table. Strictly by [5]_, delta is infinite if there is such a class.
     share_in_homogeneous_classes : float
         Share of the rows whose class has a single value, which is therefore certain.
     n_values : int
@@ -101,7 +101,7 @@ class SensitiveReport:
 class AnonymityReport(ShowsFigures):
     """Result of :func:`verify_anonymity`: counts and measures without cells.
 
-    The figures of the sensitive columns are in ``sensitive``; the properties of the same names give the worst of all
+    The figures of the sensitive columns are in ``sensitive``; the properties of the same names are the worst of all
     columns, or None without sensitive columns.
 
     Attributes
@@ -153,7 +153,7 @@ class AnonymityReport(ShowsFigures):
 
     @property
     def l_distinct(self) -> int | None:
-        """Fewest sensitive values in a class."""
+        """Smallest number of sensitive values in a class."""
         return min((column.l_distinct for column in self.sensitive.values()), default=None)
 
     @property

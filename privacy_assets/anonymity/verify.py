@@ -41,7 +41,7 @@ def verify_anonymity(
     recursive_l: int = LARGEST_RECURSIVE_L,
     engine: Engine | None = None,
 ) -> AnonymityReport:
-    """Measure the protection of a table, whoever anonymized it.
+    """Measure the protection of a table, regardless of who anonymized it.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def verify_anonymity(
         Largest l for which recursive (c, l)-diversity is measured, at least 1.
     engine : LocalEngine or SparkEngine, optional
         Where classes are measured, each by one task; the result does not depend on it. Default: in this process, where
-        rows get their classes in any case. A sensitive column with as many values as a task has rows is measured here,
-        and so are the others.
+        rows get their classes in any case. If a sensitive column has as many values as a task has rows, all are
+        measured in this process.
 
     Returns
     -------
@@ -71,12 +71,12 @@ def verify_anonymity(
     InvalidTableError
         If columns are missing, the table has no rows, or values cannot be compared.
     InvalidSettingError
-        If there is no quasi-identifier, a column has two roles, or ``recursive_l`` is below 1.
+        If no quasi-identifier is given, a column has two roles, or ``recursive_l`` is below 1.
 
     Notes
     -----
-    Labels are compared exactly (0.1 + 0.2 differs from 0.3, as a reader can see; 0.0 equals -0.0). A missing value
-    equals only itself. Unused categories are ignored. l and t are computed for each sensitive column and count rows.
+    Labels are compared exactly (0.1 + 0.2 differs from 0.3, as a reader can see; 0.0 equals -0.0). A missing value is
+    only equal to itself. Unused categories are ignored. l and t are computed for each sensitive column and count rows.
     All measures are necessary, not sufficient: they do not depend on how the table was made.
     """
     roles = {
@@ -99,7 +99,7 @@ def verify_anonymity(
 
 
 def _can_divide(engine: Engine, sensitive: Sequence[MeasuredColumn]) -> bool:
-    """Return whether the rows of each value, which every task gets, are fewer numbers than a task has rows."""
+    """Return whether the counts of the values, which every task receives, are fewer than the rows of a task."""
     most = max((len(column.values.distinct) for column in sensitive), default=0)  # noqa: PD011 - not of pandas
     return engine.rows_per_task is not None and most < engine.rows_per_task
 
@@ -202,7 +202,7 @@ class MeasuredColumn:
         return compact(rank[self.values.codes], len(distinct))
 
     def coded(self, recursive_l: int) -> CodedValues:
-        """Return the codes ``in_order``, and what else is needed to measure classes with l up to ``recursive_l``."""
+        """Return the codes ``in_order``, and the other inputs for measures of classes with l up to ``recursive_l``."""
         codes, n_values = self.in_order
         totals = np.bincount(codes, minlength=n_values)
         return CodedValues(codes, totals, self.is_ordered, min(int(recursive_l), n_values))
@@ -254,7 +254,7 @@ def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], 
         try:
             codes, distinct = pd.factorize(labels)
         except TypeError:
-            pass  # lists and the like, which the coding step refuses by name
+            pass  # lists and the like, which the coding step refuses
         else:
             return compact(codes, len(distinct))
     values = read_column(column, f"Column {name!r}")
@@ -262,7 +262,7 @@ def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], 
 
 
 def column_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
-    """Return names as a tuple; refuse a string, whose letters would be taken for names."""
+    """Return names as a tuple; refuse a string, whose letters would be taken as names."""
     if isinstance(names, str):
         raise InvalidSettingError(f"`{argument}` is a string. Expected a list of column names. Nothing was computed.")
     return tuple(names)

@@ -1,4 +1,4 @@
-"""The worst of some classes: what is measured of each, and the largest and smallest figures of all."""
+"""The worst of some classes: the measures of each, and the largest and smallest figures of all."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class CodedValues(NamedTuple):
     codes : ndarray of shape (n_rows,), dtype=int64
         Value of each row, in the order of the values if that matters.
     totals : ndarray of shape (n_values,), dtype=int64
-        Rows of each value in the whole table, of which these rows may be a part.
+        Rows of each value in the whole table; these rows may be only a part of it.
     is_ordered : bool
         Whether the distance of two values is the number of values from one to the other, or the same for all.
     largest_l : int
-        Largest l that is measured.
+        Largest measured l.
     """
 
     codes: NDArray[np.int64]
@@ -33,7 +33,7 @@ class CodedValues(NamedTuple):
 
 
 class WorstClass(NamedTuple):
-    """Figures of the worst of some classes on one sensitive column, as of `ClassMeasures`.
+    """Figures of the worst of some classes on one sensitive column, as in `ClassMeasures`.
 
     ``n_values`` and ``entropy`` are the smallest, the others the largest; ``recursive_c`` has shape (largest_l + 1,).
     ``n_incomplete`` classes lack one of the ``n_values_of_table``, and ``n_homogeneous`` rows are in classes of one.
@@ -70,7 +70,7 @@ class WorstClass(NamedTuple):
 
 
 class MeasuredClasses(NamedTuple):
-    """What was measured of some classes.
+    """The measures of some classes.
 
     Attributes
     ----------
@@ -93,16 +93,16 @@ class MeasuredClasses(NamedTuple):
 def measure_all(
     classes: RowsByClass, values: Iterable[CodedValues], person_of_row: NDArray[np.int64] | None, n_people: int
 ) -> MeasuredClasses:
-    """Measure every class of a table, or of the part of it that some classes are.
+    """Measure every class of a table, or of the part of it that consists of some classes.
 
     Parameters
     ----------
     classes : RowsByClass
-        All rows given.
+        All given rows.
     values : iterable of CodedValues
         The sensitive columns; read one after the other.
     person_of_row : ndarray of shape (n_rows,), dtype=int64, or None
-        From 0 to ``n_people - 1``; None if no people are counted.
+        From 0 to ``n_people - 1``; None if people are not counted.
     n_people : int
         Number of people in the whole table.
     """

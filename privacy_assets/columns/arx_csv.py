@@ -24,7 +24,7 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
     separator : str, optional
         One character. Default: ``;`` if the first row has one outside of quotes, else ``,``.
     name : str
-        Name for messages.
+        Name used in messages.
 
     Raises
     ------

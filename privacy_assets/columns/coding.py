@@ -28,7 +28,7 @@ Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "durat
 # Kinds with a natural order; ordered categories are also ordered, by their categories.
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
-# So many values are read first, because one with too many decimals decides.
+# This many values are read first, because one with too many decimals is enough to decide.
 _FIRST_READ = 1000
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
 _NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
@@ -59,7 +59,7 @@ class ColumnValues:
     Attributes
     ----------
     kind : str
-        One of ``number, boolean, text, datetime, aware datetime, duration, missing`` (no value at all).
+        One of ``number, boolean, text, datetime, aware datetime, duration, missing`` (without any value).
     codes : ndarray of shape (n_rows,), integer
         Position in ``distinct``, -1 for a missing value.
     distinct : ndarray of shape (n_values,)
@@ -70,7 +70,8 @@ class ColumnValues:
     time_zone : str or None
         Name of the time zone of aware datetimes.
     is_ranked : bool
-        Whether the texts stand for values with an order, which ``distinct`` is in: times of day, periods, intervals.
+        Whether the texts stand for values with an order, in which ``distinct`` is sorted: times of day, periods,
+        intervals.
     """
 
     kind: Kind
@@ -87,7 +88,7 @@ class ColumnValues:
 
     @property
     def decimals(self) -> int | None:
-        """The fewest decimals at which rounding changes no value: 0 unless they are floats, None for more than 10."""
+        """The fewest decimals at which rounding does not change values: 0 unless they are floats, None if above 10."""
         return _decimals_of(self.distinct[~np.isnan(self.distinct)]) if self.is_float else 0
 
     @property
@@ -103,7 +104,7 @@ class EncodedColumn:
     Attributes
     ----------
     codes : tuple of ndarray of shape (n_rows,), dtype uint8, uint16 or uint32
-        One array per table, in the order handed in; equal codes mean equal values.
+        One array per table, in the given order; equal codes mean equal values.
     labels : ndarray of shape (n_codes,), dtype=object
         Text of each code; None for the missing value.
     kind : str
@@ -128,7 +129,7 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
         Times of day, periods, intervals, UUIDs and bytes (in hexadecimal digits) are text. Categories count as their
         underlying values; unused ones are ignored.
     where : str
-        Name for messages, such as ``"Column 'age' of the original table"``.
+        Name used in messages, such as ``"Column 'age' of the original table"``.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
         raise
     except Exception as error:  # noqa: BLE001 - any pandas error may show a cell
         problem = class_name(type(error))
-    # Raised here and not above, so that the other error is not its context.
+    # Raised here instead of above, so that the other error is not its context.
     raise InvalidTableError(
         f"{where} has values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
         "datetimes or durations within 292 years. Set other values to missing, or remove the column."
@@ -165,7 +166,7 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
         if len(values) == 0:
             return ColumnValues("missing", codes, np.zeros(0, object))
         kind = _kind_of(values, where)
-        # The codes of ordered categories are in their order, whatever the values.
+        # The codes of ordered categories are in their order, regardless of the values.
         return _checked(kind, codes, values, where, may_rank=not column.dtype.ordered)
     if _holds_objects(column):
         return _read_objects(column, where)
@@ -179,7 +180,7 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
 def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
     """Read a column of objects; text, the most frequent kind, is recognized by its distinct values."""
     distinct = np.zeros(0, object)
-    with suppress(TypeError):  # lists and the like: their kind is refused by name
+    with suppress(TypeError):  # lists and the like: their kind is named in the refusal
         codes, distinct = pd.factorize(column.to_numpy())
     is_text = pd.api.types.infer_dtype(distinct, skipna=False) == "string"
     kind = "text" if is_text else _kind_of(column, where)
@@ -211,7 +212,7 @@ def _holds_objects(column: pd.Series[Any]) -> bool:
 
 
 def kind_of_dtype(dtype: Any) -> Literal["boolean", "number", "datetime", "text"]:
-    """Return the kind of values that a dtype has; every other one counts as text."""
+    """Return the kind of the values of a dtype; any other kind counts as text."""
     if pd.api.types.is_bool_dtype(dtype):
         return "boolean"
     if pd.api.types.is_numeric_dtype(dtype):
@@ -258,7 +259,7 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
 def _checked(
     kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: str, *, may_rank: bool = True
 ) -> ColumnValues:
-    """Convert distinct values to the storage of their kind; refuse infinite ones."""
+    """Convert distinct values to the storage of their kind; refuse infinite values."""
     if kind == "number":
         values = _numbers(distinct)
         if values.dtype.kind == "f":
@@ -345,9 +346,9 @@ def encode_column(
     Parameters
     ----------
     tables : sequence of ColumnValues
-        The column in each table, of one kind or missing (not checked here). The first table decides the precision.
+        The column in each table, of one kind or missing (not checked here). The first table determines the precision.
     decimals : int, optional
-        Decimals for rounding floats. Default: as many as the floats of the first table have, at most 10; 0 if it has
+        Decimals for rounding floats. Default: the decimals of the floats of the first table, at most 10; 0 if it has
         integers, 10 if it has no value.
     unit : str, optional
         Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first table unchanged.
@@ -409,7 +410,7 @@ def _rounded(values: NDArray[Any], decimals: int | str | None) -> NDArray[Any]:
 
 
 def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:
-    """Give equal numbers one code. Integers are compared as integers, exactly also beyond 2**53."""
+    """Give equal numbers one code. Integers are compared as integers, exactly even beyond 2**53."""
     values = np.concatenate(tables) if len({table.dtype for table in tables}) == 1 else None
     if values is not None and values.dtype.kind in "iO":
         joint, distinct = pd.factorize(values)

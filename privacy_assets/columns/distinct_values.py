@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 
 class DistinctValues:
-    """Numbers for the values of a column: those that `pandas.factorize` gives the whole column.
+    """Numbers for the values of a column, equal to those of `pandas.factorize` for the whole column.
 
     The batches are of one dtype; the categories of categorical batches may differ.
 
     Notes
     -----
-    The values are kept in pieces of falling size, each with an index of its own, so that a batch is looked up in few
-    of them and each value is indexed again only O(log n) times. Memory: the distinct values and their indexes.
+    The values are kept in pieces of decreasing size, each with its own index, so that a batch is looked up in few of
+    them and each value is indexed again only O(log n) times. Memory: the distinct values and their indexes.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class DistinctValues:
         self._has_one_dtype = True
 
     def __len__(self) -> int:
-        """Return the number of distinct values; a missing one is not a value."""
+        """Return the number of distinct values; a missing value is not counted."""
         return self._n_values
 
     def add(self, column: pd.Series[Any]) -> NDArray[np.int64]:
@@ -53,7 +53,7 @@ class DistinctValues:
     def series(self, name: str, *, with_missing: bool) -> pd.Series[Any]:
         """Return the values in the order of their numbers, in the dtype of the batches; optionally a missing one last.
 
-        Of categories without a common dtype, the categories are all values in ascending order.
+        If categories do not have a common dtype, the categories are all values in ascending order.
         """
         if self._dtype is None:
             return pd.Series([], dtype=object, name=name)

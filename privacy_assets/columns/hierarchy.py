@@ -31,11 +31,11 @@ _SETTINGS = ("intervals", "prefixes", "dates", "tree", "arx_csv")
 class Hierarchy(ABC):
     """Ancestors of values by level: level 0 has the values, the last level is one node.
 
-    Made by :meth:`from_mapping`, :meth:`from_arx_csv`, :meth:`from_settings`, or by a rule that needs no list of
+    Made by :meth:`from_mapping`, :meth:`from_arx_csv`, :meth:`from_settings`, or by a rule that does not need a list of
     values: :meth:`intervals`, :meth:`prefixes`, :meth:`dates`. If the last level is not one node, a level ``*`` is
-    added. A missing value is a separate leaf, labelled ``missing`` below the top. For rules the top is then always
-    ``*``, because ``[20, 29]`` would be wrong. For lists it is the node above all listed values, with its name in the
-    list, else ``*``.
+    added. A missing value is a separate leaf, labeled ``missing`` below the top. For rules the top is then always
+    ``*``, because ``[20, 29]`` would be wrong. For lists, it is the node above all listed values, with its name from
+    the list, else ``*``.
     """
 
     @staticmethod
@@ -48,12 +48,13 @@ class Hierarchy(ABC):
             Such as ``{"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}}``, as in YAML. All leaves must be at
             the same depth.
         name : str
-            Words for messages.
+            Name used in messages.
 
         Raises
         ------
         InvalidSettingError
-            If leaves are at different depths, a node has two parents, or the tree is not made of mappings and lists.
+            If leaves are at different depths, a node has two parents, or the tree does not consist of mappings and
+            lists.
         """
         paths: list[tuple[str, ...]] = []
         _collect(mapping, (), paths, name)
@@ -85,12 +86,12 @@ class Hierarchy(ABC):
 
     @staticmethod
     def intervals(widths: Sequence[float], origin: float = 0) -> Hierarchy:
-        """Group numbers into intervals, each level wider than the one before.
+        """Group numbers into intervals, each level wider than the previous one.
 
         Parameters
         ----------
         widths : sequence of float
-            Above 0, ascending, each a multiple of the one before.
+            Above 0, ascending, each a multiple of the previous one.
         origin : float
             Start of an interval on every level.
 
@@ -177,7 +178,7 @@ class ListedHierarchy(Hierarchy):
     paths : sequence of tuple of str
         A leaf and its ancestors.
     name : str
-        Words for messages.
+        Name used in messages.
     """
 
     def __init__(self, paths: Sequence[tuple[str, ...]], name: str) -> None:
@@ -218,7 +219,7 @@ class ListedHierarchy(Hierarchy):
         return self._levels
 
     def find(self, leaves: Leaves) -> NDArray[np.int64]:
-        """Find the leaf of each value of a column, -1 without one; numbers match in any notation.
+        """Find the leaf of each value of a column, or -1; numbers match in any notation.
 
         Raises
         ------
@@ -264,7 +265,8 @@ class IntervalHierarchy(Hierarchy):
         steps = [_n_parts(lower, upper) for lower, upper in pairwise(numbers)]
         if any(step < 2 for step in steps):
             raise InvalidSettingError(
-                f"intervals has the widths {numbers}. Expected each to be a multiple of the one before, so that every "
+                f"intervals has the widths {numbers}. Expected each to be a multiple of the previous one, so that "
+                f"every "
                 "interval has one parent. Change the widths."
             )
         self.widths = numbers
@@ -425,7 +427,7 @@ def _objects(values: Sequence[Any]) -> Labels:
 
 
 def _n_parts(lower: float, upper: float) -> int:
-    """Return how many intervals of one width fill one of another; 0 if they do not fit."""
+    """Return the number of intervals of one width in an interval of another width; 0 if they do not fit."""
     is_exact = float(upper) < 2.0**53 or isinstance(upper, int | np.integer)
     if is_exact and float(lower).is_integer() and float(upper).is_integer():
         n, rest = divmod(int(upper), int(lower))

@@ -31,7 +31,7 @@ class Leaves:
     Attributes
     ----------
     where : str
-        Words for messages.
+        Name used in messages.
     column : ColumnValues
         The column.
     codes : ndarray of shape (n_rows,), dtype=int64
@@ -53,7 +53,7 @@ class Leaves:
         labels = encoded.labels
         if len(labels) and labels[-1] is None:
             labels = labels[:-1]
-        # In the order of their text, so that the order of the rows does not matter; missing values stay last.
+        # Sorted by their text, so that the order of the rows does not matter; missing values stay last.
         order = np.argsort(labels, kind="stable")
         place = np.append(np.argsort(order), len(labels))
         return cls(where, values, place[encoded.codes[0]], labels[order])
@@ -88,7 +88,7 @@ class LeveledColumn:
         Value of each row.
     nodes : ndarray of shape (n_levels, n_values), dtype=int64
         Node of each occurring value on each level; level 0 has the values. Levels that do not merge nodes are omitted.
-        Equal labels are one node, on any level.
+        Equal labels on any levels are one node.
     levels : tuple of int
         Level of the hierarchy of each row of ``nodes``.
     labels : ndarray of shape (n_nodes,), dtype=object
@@ -116,7 +116,7 @@ class LeveledColumn:
         of_value = np.bincount(self.codes, minlength=self.nodes.shape[1])
         counts = np.zeros(len(self.labels), np.int64)
         for nodes in self.nodes:
-            # A node on several levels has the same values on all.
+            # A node on several levels has the same values on all of them.
             counts = np.maximum(counts, np.bincount(nodes, of_value, minlength=len(counts)).astype(np.int64))
         return counts
 
@@ -167,7 +167,7 @@ def level_column(
     if n_ambiguous:
         raise InvalidTableError(
             f"{leaves.where}: {n_ambiguous} labels of its hierarchy stand for different sets of values on different "
-            f"levels (missing values are labelled {MISSING_LABEL!r}). Expected one meaning per label. Rename nodes."
+            f"levels (missing values are labeled {MISSING_LABEL!r}). Expected one meaning per label. Rename nodes."
         )
     kept = [0]
     for level in range(1, len(nodes)):
@@ -200,7 +200,7 @@ def _with_missing(columns: list[Labels]) -> list[Labels]:
     n_below = len(columns)
     while n_below > 1 and set(columns[n_below - 1]) == {top}:
         n_below -= 1
-    # If the top has the label of one of its parts, the label would become ambiguous with the missing value.
+    # If the top has the label of one of its parts, the missing value would make the label ambiguous.
     if n_below == len(columns) or any((column == top).any() for column in columns[:n_below]):
         columns, n_below, top = [*columns, np.full(len(columns[0]), ROOT_LABEL, object)], len(columns), ROOT_LABEL
     return [np.append(column, _MISSING if level < n_below else top) for level, column in enumerate(columns)]

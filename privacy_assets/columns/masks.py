@@ -34,7 +34,7 @@ class Interval:
     includes_high : bool
         Whether the upper end itself is possible.
     missing : str or None
-        Column with whether the original may be a missing value; None if it never is.
+        Column that shows whether the original may be a missing value; None if it is never missing.
     """
 
     low: str
@@ -52,7 +52,7 @@ class ValueSet:
 
 @dataclass(frozen=True)
 class HierarchyMapping:
-    """The released value is the original one mapped to a node of a hierarchy, at a level or, if None, at any."""
+    """The released value is the node of the original value in a hierarchy, on a level or, if None, on any level."""
 
     column: str
     hierarchy: str
@@ -87,7 +87,7 @@ class Label:
 
 @dataclass(frozen=True)
 class BoundedNoise:
-    """The released value differs from the original by at most ``width``; a missing value stays one.
+    """The released value differs from the original by at most ``width``; a missing value stays missing.
 
     Attributes
     ----------
@@ -95,7 +95,8 @@ class BoundedNoise:
         The released column.
     width : float, str or timedelta
         A number for numbers. For dates and durations a ``Timedelta`` or ISO 8601 text such as ``"P2D"`` or ``"PT12H"``;
-        it is kept as this text. Times with a time zone differ by what passed between them, also where clocks changed.
+        it is kept as this text. Times with a time zone differ by the time that passed between them, even if clocks
+        changed.
     """
 
     column: str
@@ -110,7 +111,7 @@ class BoundedNoise:
 
 @dataclass(frozen=True)
 class RankWindow:
-    """The released value is that of a record at most ``p`` percent of the records away in rank (rank swapping).
+    """The released value is that of a record whose rank is at most ``p`` percent of the records away (rank swapping).
 
     Equal values share all their ranks; missing values stay in place.
     """
@@ -121,15 +122,15 @@ class RankWindow:
 
 @dataclass(frozen=True)
 class SimilarText:
-    """The released text is the original one with few typing errors; a missing value stays one.
+    """The released text is the original one with few typing errors; a missing value stays missing.
 
     Attributes
     ----------
     column : str
         The released column.
     edits : int
-        Most insertions, deletions and substitutions of one character (Levenshtein's distance), 0 to 10. Two exchanged
-        neighbors are two edits. Case, accents and spaces count.
+        Largest number of insertions, deletions and substitutions of one character (Levenshtein's distance), 0 to 10.
+        Two exchanged neighbors are two edits. Case, accents and spaces count.
     """
 
     column: str
@@ -141,7 +142,8 @@ class Microaggregated:
     """The released value is the mean, or another aggregate, of a group of records.
 
     Groups are the released records with equal cells in all of ``together``. An original fits if a record of the group
-    has its values in all known columns among them: whoever knows these and how groups were made can repeat them.
+    has its values in all known columns among them: anyone who knows these, and how groups were made, can repeat the
+    grouping.
 
     Attributes
     ----------
@@ -163,9 +165,9 @@ class Microaggregated:
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """A number with normally distributed noise of mean 0; a missing value stays one.
+    """A number with normally distributed noise of mean 0; a missing value stays missing.
 
-    It makes originals more or less probable and excludes none, so it can only be weighed
+    It makes originals more or less probable and does not exclude any, so it can only be weighed
     (:class:`~privacy_assets.WeightedCandidates`).
 
     Attributes
@@ -182,7 +184,7 @@ class GaussianNoise:
 
 @dataclass(frozen=True)
 class Pram:
-    """A value that was exchanged at random with known probabilities (post-randomization); a missing value stays one.
+    """A value exchanged at random with known probabilities (post-randomization); a missing value stays missing.
 
     It makes originals more or less probable, so it can only be weighed (:class:`~privacy_assets.WeightedCandidates`).
 
@@ -191,8 +193,8 @@ class Pram:
     column : str
         The released column, of text, categories, booleans or numbers.
     transitions : mapping of str to mapping of str to float, or DataFrame
-        For each original value the probability of each released value; omitted ones have 0, and those of one original
-        value add up to 1. In a frame, rows are original values and columns released ones. Kept as text: ``True`` is
+        For each original value, the probability of each released value; omitted ones have 0, and those of one original
+        value sum to 1. In a frame, rows are original values and columns released ones. Kept as text: ``True`` is
         ``"True"``, and 1.0 is ``"1"``.
     """
 
@@ -215,7 +217,7 @@ def _text(value: object) -> str:
 
 
 WeighingMask = GaussianNoise | Pram
-"""Masks that make originals more or less probable, where others only say which are possible."""
+"""Masks that make originals more or less probable; all others only determine which are possible."""
 Mask = (
     Exact
     | Interval
@@ -303,7 +305,7 @@ class ReleaseModel:
         unknown = sorted({str(mask.get("kind")) for mask in value.values()} - set(_KINDS))
         if unknown:
             raise InvalidSettingError(
-                f"A release model names masks that do not exist: {unknown}. There are {list(_KINDS)}."
+                f"A release model names masks that do not exist: {unknown}. Expected some of {list(_KINDS)}."
             )
         masks = {}
         for column, mask in value.items():

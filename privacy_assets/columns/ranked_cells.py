@@ -1,4 +1,4 @@
-"""The order of cells that columns have as text: times of day, periods and intervals."""
+"""The order of cells that are coded as text: times of day, periods and intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def text_of_cell(cell: Any) -> str:
 
 
 def order_of_cells(cells: list[Any], as_text: list[str]) -> list[int] | None:
-    """Order times of day, periods or intervals; None for other values, and for those that have no order."""
+    """Order times of day, periods or intervals; None for other values, and for values without an order."""
     if all(isinstance(value, pd.Interval) for value in cells):
         keys: list[Any] = [(value.left, value.right, text) for value, text in zip(cells, as_text, strict=True)]
     elif all(isinstance(value, pd.Period) for value in cells) or all(isinstance(value, time) for value in cells):

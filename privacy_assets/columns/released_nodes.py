@@ -23,8 +23,8 @@ _DECADE, _YEAR, _MONTH = re.compile(r"(\d{3}0)s"), re.compile(r"\d{4}"), re.comp
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?))?(?: .*|[+-]\d.*)?")
 _SECONDS_OF_DAY = 24 * 60 * 60
-# However many parts an interval is divided into, this is not in the first one. It is not a whole number either, because
-# then intervals of decimals would be taken for intervals of whole numbers.
+# Regardless of the number of parts into which an interval is divided, this is not in the first one. It is not a whole
+# number, because intervals of decimals would then be taken for intervals of whole numbers.
 _LATE = 0.87654321
 
 Pair = tuple[Any, Any]
@@ -54,7 +54,7 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     shared: list[tuple[str, ...]] = []
     if values:
         leveled = hierarchy.apply(pd.Series(values), name)
-        # Not the lowest level, which has the labels of single values.
+        # Without the lowest level, which has the labels of single values.
         above = [nodes_upwards(leveled.labels[own]) for own in leveled.nodes[1:, leveled.codes].T]
         shared = [common_nodes(first, last) for first, last in zip(above[::2], above[1::2], strict=True)]
     found, n_unknown, nodes = [], 0, iter(shared)

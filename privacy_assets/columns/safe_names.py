@@ -23,9 +23,9 @@ PLAIN_DTYPES = (
 
 
 def class_name(cls: type) -> str:
-    """Return the name of a class of a known library, or of its base class there.
+    """Return the name of a class of a known library, or of its base class in one.
 
-    A class that somebody else defined can have any name, such as a cell of the table it was made for.
+    A class defined elsewhere can have any name, such as a cell of the table for which it was made.
     """
     for each in type.__dict__["__mro__"].__get__(cls):
         module, name = written_names(each)

@@ -62,7 +62,7 @@ class Windows:
     windows : tuple of pairs
         Lower and upper end of each, of the kind of the column; the lower end is below the upper end.
     closed : {"both", "left", "right", "neither"}
-        Which ends belong to a window.
+        The ends that belong to a window.
     """
 
     windows: tuple[tuple[Any, Any], ...]
@@ -72,7 +72,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Ancestors:
-    """One attribute per node of a hierarchy: a cell has its own node and those above it, but not ``*``."""
+    """One attribute per node of a hierarchy: a cell has its own node and the nodes above it, except ``*``."""
 
     hierarchy: Hierarchy
     kind = "hierarchy"

@@ -25,7 +25,7 @@ LARGEST_INT64 = 2**63 - 1
 def align_times(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Make datetimes or durations of two units comparable; all other arrays are returned unchanged.
 
-    NumPy compares them in the finer unit, in which far ones overflow silently.
+    NumPy compares them in the finer unit, in which distant ones overflow silently.
     """
     if one.dtype == other.dtype or one.dtype.kind not in "mM" or other.dtype.kind not in "mM":
         return one, other
@@ -43,7 +43,8 @@ def integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
     if len(integers) and max(int(integers.max()), -int(integers.min())) > LARGEST_INT64 // factor:
         raise InvalidTableError(
             "It has dates or durations too far from 1970 for the precision of the original table. Expected them "
-            "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the far ones by missing "
+            "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the distant ones by "
+            "missing "
             "values."
         )
     return integers * factor
@@ -59,6 +60,6 @@ def _counted_in(values: NDArray[Any], nanoseconds: int) -> NDArray[Any]:
 
 
 def own_unit(values: NDArray[Any]) -> str:
-    """Return the unit in which datetimes or durations are stored, as `DATETIME_UNITS` writes it."""
+    """Return the unit in which datetimes or durations are stored, in the notation of `DATETIME_UNITS`."""
     name = np.datetime_data(values.dtype)[0]
     return {"h": "H", "m": "T"}.get(name, name)

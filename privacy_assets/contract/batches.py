@@ -20,7 +20,7 @@ ROW_BY_ROW: Final = frozenset(
         *("str_matches", "str_startswith"),
     }
 )
-"""Checks of pandera that decide on each value by itself; so do all with ``element_wise``."""
+"""Checks of pandera that decide on each value by itself, as do all with ``element_wise``."""
 NOT_MISSING: Final = "is_not_missing"
 ALL_MISSING: Final = "is_not_all_missing"
 SEVERAL_ZONES: Final = "has_one_time_zone"
@@ -44,8 +44,8 @@ class BatchAdmission:
 
     Notes
     -----
-    Numbers that are written as text are read batch by batch. Whole ones beyond 2**53 are then exact even if fractions
-    occur in other batches, where admission of the whole column refuses them.
+    Numbers that are written as text are read batch by batch. Whole numbers beyond 2**53 are then exact even if
+    fractions occur in other batches; admission of the whole column refuses them.
     """
 
     def __init__(self, contract: TableContract) -> None:
@@ -65,9 +65,9 @@ class BatchAdmission:
         Raises
         ------
         ContractError
-            If the batch has hardly any column of the contract.
+            If the batch lacks most columns of the contract.
         InvalidTableError
-            If it has other columns than the batches before.
+            If it has other columns than the previous batches.
         """
         result = self.check(batch)
         person = self._contract.person
@@ -77,7 +77,7 @@ class BatchAdmission:
         return result[[name for name in kept if name in result.columns]]
 
     def check(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Check and convert the next rows like `add`; return all of their columns, and persons as they are."""
+        """Check and convert the next rows like `add`; return all of their columns, with persons unchanged."""
         self._check_shape(batch)
         converted = {}
         for name in self._contract.columns:
@@ -98,7 +98,7 @@ class BatchAdmission:
 
     @property
     def counts(self) -> Counts:
-        """What was counted of the rows so far, as plain data without values."""
+        """The counts of the rows so far, as plain data without values."""
         lost = [(name, check, n) for name, own in self._lost.items() for check, n in own.items()]
         zones = [(name, zone, n) for name, own in self._zones.items() for zone, n in own.items()]
         return self._n_rows, lost, [(*place, n) for place, n in self._checked.items()], zones
@@ -121,7 +121,7 @@ class BatchAdmission:
 
     @property
     def has_failures(self) -> bool:
-        """Whether `finish` will refuse the rows so far for what they have, except for columns without values."""
+        """Whether `finish` will refuse the rows so far, for another reason than columns without values."""
         own = (count for lost in self._lost.values() for check, count in lost.items() if check != ALL_MISSING)
         return bool(self._shape or self._checked or any(own))
 
@@ -138,7 +138,7 @@ class BatchAdmission:
             raise refusal(self._contract, failures)
 
     def losses(self) -> list[Failure]:
-        """Return what is wrong with the columns, and values that could not be converted, by column and check.
+        """Return the problems of the columns, and the values that could not be converted, by column and check.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class BatchAdmission:
             )
 
     def _losses(self, name: str, is_mixed: set[str]) -> list[tuple[str, int]]:
-        """Return the losses of a column as conversion of the whole column would count them."""
+        """Return the losses of a column as they would be counted in a conversion of the whole column."""
         own = self._lost[name]
         losses = [(check, count) for check, count in own.items() if check not in (NOT_MISSING, ALL_MISSING)]
         if name in is_mixed:
@@ -216,17 +216,17 @@ def _require_row_by_row(contract: TableContract) -> None:
         raise InvalidSettingError(
             f"The contract has checks that need the whole table, which is read in batches: {found}. Expected ranges, "
             "allowed values, patterns of text and checks with element_wise=True. Nothing was read; check the rest "
-            "before, or read the table at once."
+            "beforehand, or read the whole table at once."
         )
 
 
 def decides_on_each_value(check: Any) -> bool:
-    """Whether a check needs no other value of the column."""
+    """Whether a check does not need other values of the column."""
     return bool(check.element_wise) or is_built_in(check)
 
 
 def is_built_in(check: Any) -> bool:
-    """Whether a check is one of `ROW_BY_ROW` of pandera itself."""
+    """Whether a check is one of pandera's own `ROW_BY_ROW`."""
     # A user's own function may have the name of a check of pandera.
     is_of_pandera = type(check._check_fn) is type(pa.Check.greater_than(0)._check_fn)
     return check.groupby is None and check.name in ROW_BY_ROW and is_of_pandera

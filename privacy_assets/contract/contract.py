@@ -2,7 +2,7 @@
 
 The schema defines the columns, their types and ranges, and whether values may be missing. The role, in each column's
 `metadata`, determines how the column is treated: direct identifiers are removed before anything else. A column that the
-contract does not name is an error, because nothing is classified silently.
+contract does not name is an error, because columns are never classified silently.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "has_type_datetime": "write datetimes as ISO 8601",
     "has_no_more_than_microseconds": "floor datetimes to microseconds",
 }
-"""Advice for failures whose check name does not imply it."""
+"""Advice for failures whose remedy does not follow from the name of the check."""
 
 Failure = tuple[str, str, int]
 
@@ -70,8 +70,8 @@ class TableContract:
         (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
         with the person of each row), `leaves_as_is` (why a column that looks identifying may be released unchanged, and
         who decided; it is published), and how its texts are written: `format` of datetimes, `decimal` mark of numbers,
-        `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is
-        always strict, and only makes lossless conversions.
+        `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always strict, and
+        only makes lossless conversions.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class TableContract:
         persons = [name for name, column in columns.items() if column.metadata.get("person")]
         self._freeze("_schema", schema)
         self._freeze("_columns", MappingProxyType(columns))
-        # Recorded before any check has seen a table.
+        # Recorded before any check is given a table.
         checks = {TABLE: schema.checks} | {str(name): column.checks for name, column in schema.columns.items()}
         names = {(name, i): _check_name(check) for name, own in checks.items() for i, check in enumerate(own)}
         self._freeze("_check_names", MappingProxyType(names))
@@ -162,7 +162,7 @@ class TableContract:
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """What the columns are, as the schema describes them, by column."""
+        """Descriptions of the columns from the schema, by column."""
         own = {str(name): column.description for name, column in self.schema.columns.items()}
         return {name: text for name, text in own.items() if text}
 
@@ -179,7 +179,7 @@ class TableContract:
     def admit(self, table: pd.DataFrame) -> pd.DataFrame:
         """Check a source table and return it in the contract's order and types, without direct identifiers.
 
-        The person column, whatever its role, is kept as integer codes 0, 1, ... in order of appearance.
+        The person column is kept, regardless of its role, as integer codes 0, 1, ... in order of appearance.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class TableContract:
         return admitted[kept]
 
     def require_known_columns(self, table: pd.DataFrame) -> None:
-        """Refuse a table whose columns differ from the contract, such as a file that was read without its header.
+        """Refuse a table whose columns differ from the contract's, such as a file that was read without its header.
 
         Raises
         ------
@@ -286,7 +286,7 @@ class TableContract:
 
 
 def resolve_contract(contract: Any) -> TableContract:
-    """Return a contract given as an object, a Python path, a mapping or a pandera schema."""
+    """Return a contract that is given as an object, a Python path, a mapping or a pandera schema."""
     if isinstance(contract, str):
         return TableContract.from_path(contract)
     if isinstance(contract, Mapping):
@@ -424,14 +424,14 @@ def _kind(column: pa.Column) -> Kind | None:
 
 
 def shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
-    """Compare the columns; after failures of the `TABLE` there is nothing more to check."""
+    """Compare the columns; after failures of the `TABLE`, nothing else is checked."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
     names = [str(name) for name in table.columns]
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     extra = [name for name in dict.fromkeys(names) if name not in expected]
     if not set(names) & set(expected):
-        # A file read without its header has values as names, which must not be shown.
+        # In a file read without its header, the names are values, which must not be shown.
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
     missing = [(name, "is_present", 1) for name in expected if name not in names]
     if missing and len(extra) >= len(set(names) & set(expected)):
@@ -486,7 +486,7 @@ def broken_contract(subject: str, failures: list[Failure], acknowledged: Sequenc
 
 
 def _sentence(column: str, check: str, count: int) -> str:
-    """Describe a failure: in words for the shape of a table, by the name of the check for its values."""
+    """Describe a failure: in words for the shape of a table, by the name of the check for values."""
     if column == TABLE:
         return "there are no records" if check == "has_records" else f"{check} fails ({count})"
     words = {

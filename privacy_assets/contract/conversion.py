@@ -1,7 +1,7 @@
 """Lossless conversion of a column to the type of its contract, without guessing.
 
 pandas and pandera coerce too much for a gate: 1.5 becomes 1, "no" becomes True, an unknown category becomes missing.
-Here a value that cannot be converted losslessly is counted and left missing; the contract refuses the table.
+Here, a value that cannot be converted losslessly is counted and left missing, and the contract refuses the table.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def _converter(wanted: ColumnType) -> Callable[[pd.Series, ColumnType], tuple[pd
 
 
 def _converted_texts(column: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures] | None:
-    """Convert a column that holds nothing but texts to text or a category, without looking at each cell.
+    """Convert a column that only contains texts to text or a category, without examining each cell.
 
-    None if the column may hold something else, or is wanted as another kind.
+    None if the column may contain anything else, or another kind is wanted.
     """
     if wanted.kind not in ("text", "category"):
         return None

@@ -1,9 +1,9 @@
 """Admission of a table on the workers of a cluster, with the result and the refusals of the whole table.
 
-Workers convert and check their rows, and count violations, which add up. Admitted columns come back as codes with
-their dictionaries; direct identifiers stay on the cluster unless a check needs them as a whole, such as uniqueness.
-Tables of a cluster have no order. Their rows are put in the order of their values, so that a table has one digest
-however it is divided.
+Workers convert and check their rows, and count violations; the counts are summed. Admitted columns are returned as
+codes with their dictionaries; direct identifiers stay on the cluster unless a check, such as uniqueness, needs the
+whole column. Tables of a cluster have no order. Their rows are sorted by their values, so that a table has the same
+digest however it is divided.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
 from privacy_assets.storage.parquet_dataset import as_frame
 
 ANSWERS: Final = pa.schema([("counts", pa.binary()), ("rows", pa.binary())])
-"""What workers send: either what they counted, as JSON, or rows, as an Arrow stream."""
+"""What workers send: either their counts, as JSON, or rows, as an Arrow stream."""
 ROWS_PER_CHUNK: Final = 1 << 16
 SUPPORTED: Final = frozenset(
     {
@@ -38,11 +38,11 @@ SUPPORTED: Final = frozenset(
         *("date", "timestamp", "timestamp_ntz", "void"),
     }
 )
-"""Spark's types with one value a cell."""
+"""Spark's types with one value per cell."""
 
 
 class AdmittedRows(NamedTuple):
-    """An admitted table, and the people whose rows they are.
+    """An admitted table, and the people of its rows.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class AdmitRows:
     Parameters
     ----------
     schema : DataFrameSchema, optional
-        The contract, with no other checks than pandera's own on each value; by default rows are sent as they are.
+        The contract, with only pandera's own checks of single values; by default, rows are sent as they are.
     kept : tuple of str
         Columns to send.
     """
@@ -104,14 +104,14 @@ class DividedAdmission:
     contract : TableContract
         The contract.
     columns : mapping of str to str
-        Columns of the table, and their types as Spark names them.
+        Columns of the table, and Spark's names of their types.
 
     Raises
     ------
     ContractError
-        If the table has hardly any column of the contract.
+        If the table lacks most columns of the contract.
     InvalidTableError
-        If columns have types with more than one value a cell, or that cannot be read.
+        If columns have types with more than one value per cell, or types that cannot be read.
     """
 
     def __init__(self, contract: TableContract, columns: Sequence[tuple[str, str]]) -> None:
@@ -126,12 +126,12 @@ class DividedAdmission:
 
     @property
     def task(self) -> AdmitRows:
-        """What the workers do with the rows of `columns`."""
+        """The function that the workers apply to the rows of `columns`."""
         kept = {*self._contract.released_columns, self._contract.person} | self._checked_here
         return AdmitRows(self._schema, tuple(name for name in self.columns if name in kept))
 
     def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
-        """Add up the answers of the workers, check what needs whole columns, and put the rows in order.
+        """Sum the answers of the workers, make the checks that need whole columns, and sort the rows.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class DividedAdmission:
             return dict(coder.finish())
 
     def _place_of_check(self, failure: Failure) -> tuple[int, int]:
-        """Return where a failure stands in a refusal of the whole table."""
+        """Return the position of a failure in a refusal of the whole table."""
         name, check, _ = failure
         if name == TABLE:
             return (-1, 0) if check == "is_unique" else (len(self.columns), 0)
@@ -185,7 +185,7 @@ class DividedAdmission:
 
 
 def gather_rows(answers: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows that workers sent as they are, in the order of their values, missing ones last."""
+    """Return rows that workers sent unchanged, sorted by their values, missing ones last."""
     n_rows = 0
     with ColumnCoder() as coder:
         for _, rows in _read(answers):
@@ -202,7 +202,7 @@ def require_supported(columns: Sequence[tuple[str, str]]) -> None:
     Raises
     ------
     InvalidTableError
-        If there are such columns; the message names them with their types.
+        If such columns exist; the message names them with their types.
     """
     unsupported = {name: kind for name, kind in columns if kind not in SUPPORTED}
     if unsupported:
@@ -213,10 +213,10 @@ def require_supported(columns: Sequence[tuple[str, str]]) -> None:
 
 
 def _checked_here(contract: TableContract) -> set[str]:
-    """Return the columns whose checks no worker can decide.
+    """Return the columns whose checks workers cannot decide.
 
-    Functions of the user may decide on each value, too, but workers need not have the module that they are in. Their
-    names are those that the contract recorded before they saw a table, so they are not made a contract of again.
+    Functions of the user may also decide on each value, but workers may lack the module that defines them. Their names
+    are those that the contract recorded before they were given a table, so a contract is not made from them again.
     """
     schema = contract.schema
     if schema.checks:
@@ -229,7 +229,7 @@ def _checked_here(contract: TableContract) -> set[str]:
 
 
 def _for_workers(contract: TableContract, checked_here: set[str]) -> pandera.DataFrameSchema:
-    """Return the contract with the checks of the other columns, and without what only later stages need."""
+    """Return the contract with the checks of the other columns, without the settings that only later stages need."""
     columns = {}
     for name, column in contract.schema.columns.items():
         metadata = {key: value for key, value in column.metadata.items() if key in ("role", "person", *FORMAT_KEYS)}
@@ -255,7 +255,7 @@ def _packed(rows: pd.DataFrame) -> bytes:
 
 def _coded(column: pd.Series) -> pa.Array:
     if isinstance(column.dtype, pd.CategoricalDtype):
-        # Categories without any value have no type of their own.
+        # Categories without any value do not have a type.
         column = column.astype(object) if column.cat.categories.empty else column.cat.remove_unused_categories()
     values = pa.array(column, from_pandas=True)
     is_coded = pa.types.is_dictionary(values.type) or pa.types.is_null(values.type)
@@ -263,7 +263,7 @@ def _coded(column: pd.Series) -> pa.Array:
 
 
 def _read(answers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, pd.DataFrame | None]]:
-    """Yield what was counted, or rows, of each answer.
+    """Yield the counts, or the rows, of each answer.
 
     Raises
     ------
@@ -281,7 +281,8 @@ def _read(answers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, pd.DataFr
         if "problem" in found:
             raise EngineError(
                 f"A worker could not read or check its rows of the table ({found['problem']}). Nothing was admitted; "
-                "the text of the error stayed there, as it may quote a record. Compare the types of the columns with "
+                "the text of the error stayed there, because it may quote a record. Compare the types of the columns "
+                "with "
                 "the contract."
             )
         yield found.get("counts"), rows
@@ -292,7 +293,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _typed(column: pd.Series, wanted: ColumnType) -> pd.Series:
-    """Return values that were converted, in the dtype that all batches of the column have."""
+    """Return converted values in the dtype of all batches of the column."""
     if wanted.kind == "category":
         return convert(column, wanted).column
     dtypes: dict[str, Any] = {"integer": "Int64", "float": "float64", "boolean": "boolean", "text": TEXT_DTYPE}
@@ -300,21 +301,21 @@ def _typed(column: pd.Series, wanted: ColumnType) -> pd.Series:
 
 
 def _narrowed(column: pd.Series, wanted: ColumnType) -> pd.Series:
-    """Return a column that cannot have missing values, and has none, in the dtype that has no room for them."""
+    """Return a column that cannot have missing values, and has none, in the dtype that does not support them."""
     plain: Any = {"integer": "int64", "boolean": "bool"}.get(wanted.kind)
     return column if plain is None or wanted.nullable or column.isna().any() else column.astype(plain)
 
 
 def _in_order(columns: Mapping[str, CodedColumn], keys: Sequence[str], n_rows: int) -> pd.DataFrame:
-    """Return rows in the order of their values in some columns, the first of them deciding first, missing ones last."""
-    # The index keeps the number of rows of a table in which there is nothing but direct identifiers.
+    """Return rows sorted by their values in some columns, by the first column first, missing ones last."""
+    # The index keeps the number of rows of a table that only has direct identifiers.
     order = np.lexsort([_ranks(columns[name]) for name in reversed(keys)]) if keys else np.arange(n_rows)
     names = pd.Index(list(columns), dtype=TEXT_DTYPE)
     return pd.DataFrame({name: column.take(order) for name, column in columns.items()}, range(n_rows), names)
 
 
 def _ranks(column: CodedColumn) -> NDArray[Any]:
-    """Return the place of each row's value among the sorted values of the column."""
+    """Return the position of each row's value among the sorted values of the column."""
     in_order = column.distinct.sort_values(kind="stable", na_position="last").index.to_numpy()
     rank = np.empty(len(in_order), column.codes.dtype)
     rank[in_order] = np.arange(len(in_order))

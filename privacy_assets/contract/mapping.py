@@ -39,9 +39,9 @@ COLUMN_KEYS: Final = (
 )  # fmt: skip
 METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
 DRAFTED: Final = "drafted"
-"""Key of a contract that was drafted from a table, and whose roles nobody has decided."""
+"""Key of a contract that was drafted from a table, and whose roles are not decided yet."""
 DECIDE: Final = "decide"
-"""Value of a key that somebody has to decide."""
+"""Value of a key that a person has to decide."""
 MOST_NAMED: Final = 20
 """Columns that a message names; the others are counted."""
 FLAGS: Final = ("nullable", "unique", "ordered")
@@ -53,7 +53,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     Raises
     ------
     InvalidSettingError
-        If keys or types are unknown, or a key cannot take its value; all are listed. Also if it is a draft.
+        If keys or types are unknown, or a key cannot take its value (all are listed), or the contract is a draft.
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
@@ -72,7 +72,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
 
 
 def _require_decided(mapping: Mapping[str, Any]) -> None:
-    """Refuse a draft: roles are decisions, and nobody made them yet."""
+    """Refuse a draft: roles are decisions, and these were not made yet."""
     columns = {str(name): own for name, own in mapping["columns"].items() if isinstance(own, Mapping)}
     is_open = [
         name for name, own in columns.items() if DECIDE in [each for each in own.values() if isinstance(each, str)]
@@ -86,7 +86,7 @@ def _require_decided(mapping: Mapping[str, Any]) -> None:
             f"the roles of {some_names([name for name in columns if name not in is_open])} are proposals: read them, "
             f"correct them, and then remove the key `{DRAFTED}`"
         )
-    raise InvalidSettingError(f"The contract is a draft that nobody has decided: {'; '.join(said)}. Nothing was read.")
+    raise InvalidSettingError(f"The contract is a draft that is not decided yet: {'; '.join(said)}. Nothing was read.")
 
 
 def some_names(names: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def _problems(description: object) -> list[str]:
     if allowed is not None and (isinstance(allowed, str) or not isinstance(allowed, list | tuple) or not allowed):
         problems.append("has 'categories' that are not a list of values")
     if "ordered" in description and _dtype(kind) != "category":
-        problems.append("is 'ordered', which only a category is")
+        problems.append("is 'ordered', which only a category can be")
     return problems
 
 
@@ -154,7 +154,7 @@ def _bounds(description: Mapping[str, Any], dtype: str) -> tuple[list[pa.Check],
 
 
 def _bound(value: Any, dtype: str) -> Any:
-    """Return a bound that a column of `dtype` can be compared with; None if there is none."""
+    """Return a bound with which a column of `dtype` can be compared; None if the bound is not given."""
     if dtype.startswith("datetime"):
         zone = getattr(pd.api.types.pandas_dtype(dtype), "tz", None)
         bound = pd.to_datetime(str(value), errors="coerce")

@@ -1,7 +1,7 @@
 """Formats of texts that a contract declares: dates such as 31.12.2025, numbers such as 1.234,56, signs for "unknown".
 
-A column with a format is read by this format alone: what is written otherwise is counted, and the table is refused.
-Values that are not text, such as the dates of a Parquet file, need no format and stay as they are.
+A column with a format is read by this format only: cells that are written differently are counted, and the table is
+refused. Values that are not text, such as the dates of a Parquet file, do not need a format and stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ LONGEST_FORMAT: Final = 60
 DECIMAL_MARKS: Final = (".", ",")
 FORMAT_KEYS: Final = ("format", "decimal", "missing")
 UNREADABLE: Final = "?"
-"""Stands for a text that is not written as declared; no number or datetime reads like this."""
+"""Stands for a text that is not written as declared; it cannot be read as a number or datetime."""
 
 _GROUPED: Final[Mapping[str, re.Pattern[str]]] = {
-    # Digits in groups of three, or without groups; the mark of the groups is not that of the decimals.
+    # Digits in groups of three, or without groups; the mark of the groups differs from the decimal mark.
     ",": re.compile(r"([+-]?)(\d+|\d{1,3}(?:([.' \u2019\u00a0\u202f])\d{3})(?:\3\d{3})*)(?:,(\d+))?"),
     ".": re.compile(r"([+-]?)(\d+|\d{1,3}(?:([,' \u2019\u00a0\u202f])\d{3})(?:\3\d{3})*)(?:\.(\d+))?"),
 }
 
 
 def format_problems(metadata: Mapping[str, Any], kind: str | None) -> Iterable[str]:
-    """Say what is wrong with the formats of a column of this kind."""
+    """Describe the problems with the formats of a column of this kind."""
     form = metadata.get("format")
     if form is not None:
         if kind != "datetime":
@@ -60,7 +60,7 @@ def _is_format(form: object) -> bool:
 
 
 def read_written(column: pd.Series, form: str | None, decimal: str | None, missing: Iterable[str]) -> pd.Series:
-    """Return the column with its texts as conversion reads them: ISO 8601, plain numbers, nothing for unknown ones.
+    """Return the column with its texts in the form that conversion reads: ISO 8601, plain numbers, missing if unknown.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def read_written(column: pd.Series, form: str | None, decimal: str | None, missi
 
 
 def read_number(text: str, decimal: str) -> str | None:
-    """Return a number with this decimal mark as Python writes it; None for another text."""
+    """Return a number with this decimal mark in Python's notation; None for another text."""
     found = _GROUPED[decimal].fullmatch(text.strip())
     if found is None:
         return None

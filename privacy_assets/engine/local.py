@@ -23,12 +23,12 @@ class LocalEngine:
     Parameters
     ----------
     rows_per_task : int, optional
-        Divide the work into tasks of about so many rows, as a cluster does; the result is the same. Default: the
-        kernels get the whole table at once, which is faster.
+        Divide the work into tasks of about this many rows, as a cluster does; the result is the same. Default: the
+        kernels receive the whole table at once, which is faster.
     rows_per_batch : int
         Rows of a batch, if the work is divided.
     batches_per_partition : int
-        Batches that one call of a function gets, if the work is divided.
+        Batches that one call of a function receives, if the work is divided.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""What an engine does: three verbs on batches of integer codes.
+"""The protocol of an engine: three operations on batches of integer codes.
 
-Values, dictionaries and labels stay with the driver, so that no worker, shuffle file or traceback holds one. Functions
-that are sent to workers are functions of a module, or frozen dataclasses with ``__call__``, which the workers import.
+Values, dictionaries and labels stay with the driver, so that workers, shuffle files and tracebacks never contain one.
+Functions that are sent to workers are functions of a module, or frozen dataclasses with ``__call__``, which the workers
+import.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Mapper = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Makes batches of batches; it sees the batches of one partition, which may be empty."""
+"""Makes batches from batches; it is given the batches of one partition, which may be empty."""
 Reducer = Callable[[pa.Table], pa.Table]
-"""Makes a table of all rows with one key."""
+"""Makes a table from all rows with one key."""
 
 
 class Engine(Protocol):
@@ -25,7 +26,7 @@ class Engine(Protocol):
 
     @property
     def rows_per_task(self) -> int | None:
-        """Rows that one task gets, about; None if the work is not divided."""
+        """Approximate number of rows of a task; None if the work is not divided."""
 
     def place(self, columns: Mapping[str, NDArray[np.integer[Any]]]) -> AbstractContextManager[Any]:
         """Hand over columns of one length as batches, and remove them at the end of the context."""
@@ -43,7 +44,7 @@ class Engine(Protocol):
 
 
 def gather_batches(batches: Iterator[pa.RecordBatch], n_rows: int) -> Iterator[pa.Table]:
-    """Put small batches together until they have so many rows."""
+    """Combine small batches until they have this many rows."""
     waiting: list[pa.RecordBatch] = []
     n_waiting = 0
     for batch in batches:

@@ -1,7 +1,7 @@
 """The engine of a Spark cluster, through any session of Spark 4: Spark Connect, Databricks Connect or classic.
 
-Of tables that come from elsewhere, only integer codes reach the cluster; a table of the cluster is read there. Nothing
-of Spark's own error texts is passed on, because a worker's traceback may quote what it worked on.
+For tables from elsewhere, only integer codes reach the cluster; a table of the cluster is read there. Spark's own error
+texts are not passed on, because a worker's traceback may quote its data.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INSTALL = (
     " environment archive of the executors (`spark.archives`), or as a library of the Databricks cluster."
 )
 CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
-"""Names of Spark's error conditions, which are part of its documentation and quote nothing."""
+"""Names of Spark's error conditions, which are part of its documentation and do not quote data."""
 ROWS_PER_UPLOAD = 1 << 20
-"""Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
+"""Rows of a message that sends codes to the cluster; with 50 columns it has 200 MB."""
 ROWS_PER_CELL = 1 << 16
-"""Rows whose codes are one value for Spark, at most."""
+"""Most rows whose codes are one value for Spark."""
 CELLS = pa.schema([("cell", pa.binary())])
 
 
@@ -47,7 +47,7 @@ class _Placed:
 
 @dataclass(frozen=True)
 class _OnWorker:
-    """A function of batches, or of those in the cells."""
+    """A function of batches, or of the batches in cells."""
 
     function: Mapper
     is_of_cells: bool
@@ -59,12 +59,12 @@ class _OnWorker:
 
 @cache
 def _keep_imports() -> None:
-    """Keep what was imported out of the collection of garbage after each task, which is longer than a short task."""
+    """Exclude imported objects from the garbage collection after each task, which would outlast a short task."""
     gc.freeze()
 
 
 def _pack(table: pa.Table, n_rows: int) -> pa.Table:
-    """Write so many rows into each cell."""
+    """Write this many rows into each cell."""
     cells = []
     for batch in table.combine_chunks().to_batches(max_chunksize=n_rows):
         sink = pa.BufferOutputStream()
@@ -90,11 +90,11 @@ class SparkEngine:
     remote : str, optional
         Address of a Spark Connect server, such as ``sc://host:15002``; ``local[2]`` starts one on this machine.
     session : SparkSession, optional
-        A session that exists, or an object that has one as ``spark_session``. It is not stopped.
+        An existing session, or an object that has one as ``spark_session``. It is not stopped.
     rows_per_task : int
-        Rows that one task gets, about; no task of a search gets more than twice as many.
+        Approximate number of rows of a task; tasks of a search receive at most twice as many.
     tag : str
-        What the jobs are named after, such as the release; without a comma.
+        Tag of the jobs, such as the name of the release; without a comma.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class SparkEngine:
 
     Notes
     -----
-    The executors need this package in the same version: tasks are refused before any code is sent otherwise. On
+    The executors need this package in the same version; otherwise tasks are refused before any codes are sent. On
     failure, and if the run is canceled, the jobs with the tag are canceled, and the codes are removed from the cluster.
     """
 
@@ -151,10 +151,10 @@ class SparkEngine:
                 cells = _pack(whole.slice(begin, ROWS_PER_UPLOAD), rows_per_cell)
                 frames.append(spark.createDataFrame(cells, _spark_types(CELLS)))
             while len(frames) > 1:
-                # In pairs, because Spark does not take plans that are a thousand levels deep.
+                # In pairs, because Spark does not accept plans that are a thousand levels deep.
                 pairs = [frames[begin : begin + 2] for begin in range(0, len(frames), 2)]
                 frames = [reduce(lambda one, other: one.unionAll(other), pair) for pair in pairs]
-            # Otherwise each task of each job would be sent its part of the upload again, although it is persisted.
+            # Otherwise each task of each job would receive its part of the upload again, although it is persisted.
             return frames[0].repartition(max(-(-whole.num_rows // self.rows_per_task), 1)).persist()
 
         frame = self._run(upload)
@@ -191,12 +191,12 @@ class SparkEngine:
         return self._run(lambda _: batches.toArrow())
 
     def open_table(self, ask: Callable[[Any], Any]) -> tuple[Any, list[tuple[str, str]]]:
-        """Return what the session is asked for, a table of the cluster, and the names and types of its columns.
+        """Return a table of the cluster, as requested from the session, and the names and types of its columns.
 
         Raises
         ------
         EngineError
-            If the cluster does not give it; the name of Spark's error condition is all that is said of its own error.
+            If the cluster does not provide it; of Spark's own error, only the name of its condition is reported.
         """
         with self._named_jobs() as spark:
 
@@ -233,7 +233,7 @@ class SparkEngine:
 
     @contextmanager
     def _named_jobs(self) -> Iterator[Any]:
-        """Name the jobs of this thread, and cancel them if anything ends the work early."""
+        """Tag the jobs of this thread, and cancel them if anything ends the work early."""
         spark = self._spark
         tags = [self.tag, f"{self.tag} {uuid4().hex}"]
         is_done = False
@@ -251,7 +251,7 @@ class SparkEngine:
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str | None]:
-    """Return what work with Spark makes, or the kind of its error, whose text may quote what a worker had."""
+    """Return the result of work with Spark, or the kind of its error, whose text may quote a worker's data."""
     try:
         return work(), None
     except Exception as error:  # noqa: BLE001 - Spark raises errors of many libraries
@@ -268,29 +268,29 @@ def _kind_of(error: Exception) -> str:
 
 
 def _refuse(failure: str | None, task: str) -> None:
-    """Raise an error without Spark's, which is not even its context."""
+    """Raise an error without Spark's error, not even as its context."""
     if failure is not None:
         raise EngineError(
-            f"Spark could not {task} ({failure}). Nothing was kept of them. Spark's own log on the cluster has the"
-            " cause: a worker or session that was lost, too little memory, or a server that does not answer."
+            f"Spark could not {task} ({failure}). None of their results were kept. Spark's own log on the cluster has "
+            "the cause: a worker or session that was lost, too little memory, or a server that does not answer."
         )
 
 
 def _spark_types(schema: pa.Schema) -> str:
-    """Write a schema as Spark does."""
+    """Write a schema in Spark's notation."""
     names = {pa.int32(): "int", pa.int64(): "long", pa.binary(): "binary"}
     return ", ".join(f"`{one.name}` {names[one.type]}" for one in schema)
 
 
 def _versions() -> str:
-    """Return the versions of what tasks depend on."""
+    """Return the versions on which tasks depend."""
     import privacy_assets
 
     return f"{privacy_assets.__version__}, Python {sys.version_info[0]}.{sys.version_info[1]}, numpy {np.__version__}"
 
 
 def _reader_of_versions() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function that is sent as a whole, because a worker without this package cannot import it."""
+    """Return a function that is sent with its code, because a worker without this package cannot import it."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         import sys
@@ -313,7 +313,7 @@ def _reader_of_versions() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
 
 
 def _check_workers(spark: Any) -> None:
-    """Refuse executors that do not have what this process has."""
+    """Refuse executors whose versions differ from those of this process."""
     numbers = spark.range(0, 64, 1, 16)
     asked, failure = _attempt(lambda: numbers.mapInArrow(_reader_of_versions(), "version string").toArrow())
     _refuse(failure, "ask its workers for the version of this package")

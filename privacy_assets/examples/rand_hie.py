@@ -76,32 +76,32 @@ DESCRIPTIONS: Final = {
     "coinsurance_percent": "Share of the costs that the family paid itself",
     "age": "Age in completed years at enrollment",
     "head_is_black": "Whether the head of the household is Black; missing where the file has an imputed mean",
-    "education_years": "Years of school of whoever decides in the household",
+    "education_years": "Years of school of the person who decides in the household",
     "income": "Family income in dollars of the time, in hundreds",
     "family_size": "Members of the family",
-    "self_rated_health": "Health as the person rates it",
+    "self_rated_health": "Health as rated by the person",
     "general_health_index": "Perception of general health, 0 to 100; higher is better",
     "mental_health_index": "Mental health, 0 to 100; higher is better",
     "chronic_disease_index": "Burden of chronic diseases",
     "physical_limitation": "Whether health limits physical activity",
     "doctor_visits": "Visits to a doctor in the year, without hospital",
-    "medical_expenditure": "Expenditure for health in the year, in dollars",
+    "medical_expenditure": "Expenditure on health in the year, in dollars",
 }
 for _name, _text in DESCRIPTIONS.items():
     CONTRACT["columns"][_name]["description"] = _text
 
 
 def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
-    """Load one row per person of the experiment, prepared as by the owner of such data.
+    """Load one row per person of the experiment, prepared as an owner of such data would.
 
-    Each person's **first year** is taken: the baseline measures of health (indices, ratings, limitations) belong to
-    it, and everybody has it, while later years lack those who left (most families were enrolled for three years, the
+    Each person's **first year** is used: the baseline measures of health (indices, ratings, limitations) belong to it,
+    and everybody has it, whereas later years lack those who left (most families were enrolled for three years, the
     others for five). For 5,638 of the 5,912 people it is study year 1; the others joined later.
 
     Figures with odd precision in the file are stored as in the questionnaire: age in completed years,
     education in whole years, family income in hundreds of dollars of the time, expenditure in dollars, indices (0 to
-    100) without decimals. Where the race of the household head or the physical limitation is a mean imputed by the
-    file's authors (neither 0 nor 1), it is missing here. The general health index is the one without imputation.
+    100) without decimals. If the race of the household head or the physical limitation is a mean imputed by the file's
+    authors (neither 0 nor 1), it is missing here. The general health index is the one without imputation.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
     Returns
     -------
     DataFrame of 5,912 rows
-        `person_id` (its first digit is the site), `site` (code 1 to 6), `coinsurance_percent` (what the plan left to
-        the family), `age`, `sex`, `head_is_black` (race of the household head), `education_years` (of the head),
+        `person_id` (its first digit is the site), `site` (code 1 to 6), `coinsurance_percent` (the share of costs that
+        the family paid), `age`, `sex`, `head_is_black` (race of the household head), `education_years` (of the head),
         `income`, `family_size`; `self_rated_health`, `general_health_index`, `mental_health_index`,
         `chronic_disease_index` (share of the chronic diseases in the questionnaire), `physical_limitation`,
         `doctor_visits` and `medical_expenditure` (of the year, in dollars, without dental care and outpatient
@@ -164,7 +164,7 @@ def rand_hie_contract(*, banded: bool = False) -> TableContract:
     ----------
     banded : bool
         List the values of the columns in `BANDS` instead of their ranges, as `load_rand_hie(banded=True)` has them.
-        Synthetic records then have no others, and `mst` has its public domain.
+        Synthetic records then have only these values, and `mst` has its public domain.
     """
     columns = {name: dict(column) for name, column in CONTRACT["columns"].items()}
     for name, limits in BANDS.items() if banded else ():

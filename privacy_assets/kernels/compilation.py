@@ -1,8 +1,9 @@
-"""Decorators of compiled functions, and what happens while Numba compiles them.
+"""Decorators of compiled functions, and the handling of their compilation.
 
 Python calls *kernels*; only kernels and parts call *parts*. Numba makes entry points of every function for Python and
-for C, with code that unpacks each array; for parts, that would be up to a third of the time to compile them. Compiling
-makes millions of objects that stay, so the garbage collector, which would look at all of them again and again, pauses.
+for C, with code that unpacks each array; for parts, this would take up to a third of their compile time. Compiling
+makes millions of objects that stay in memory, so the garbage collector, which would examine all of them repeatedly, is
+paused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from privacy_assets.kernels.compilation_progress import progress
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
 PACKAGE = __name__.partition(".")[0]
 SHORTENED = ((0, 68),)
-"""Versions of Numba whose internals `part_compiler` fits. With others, compiling takes longer; all else is the same."""
+"""Versions of Numba whose internals `part_compiler` fits. With others, compiling only takes longer."""
 IS_SHORTENED = version_info.short in SHORTENED
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -40,7 +41,7 @@ def kernel(function: Function) -> Function:
 
 
 def part(function: Function) -> Function:
-    """Compile a function that other compiled functions call, which returns numbers and makes no arrays."""
+    """Compile a function that other compiled functions call, which returns numbers and does not make arrays."""
     return _part(function, counts_references=False)
 
 
@@ -81,7 +82,7 @@ class _Compilations(event.Listener):
         self.is_done = threading.Event()
 
     def on_start(self, started: event.Event) -> None:
-        """Say so, and pause the garbage collector, when the first function begins."""
+        """Report compiling, and pause the garbage collector, when the first function begins."""
         is_ours = started.data["dispatcher"].py_func.__module__.partition(".")[0] == PACKAGE
         if self.depth == 0 and not is_ours:
             return

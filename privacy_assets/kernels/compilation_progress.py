@@ -1,4 +1,4 @@
-"""What compiling says: one line in the log, or progress to whoever asks for it."""
+"""Reports of compiling: one line in the log, or progress for a function that requests it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 class CompilationProgress:
-    """Number of functions that this process compiled, and who is told.
+    """Number of functions that this process compiled, and the receivers of reports.
 
     Attributes
     ----------
     n_functions : int
-        Functions compiled, those of Numba that are parts of ours included.
+        Functions compiled, including those of Numba that are parts of ours.
     reports : list of callable
-        Called with a level of `logging` and a line; without any, the lines go to the log.
+        Called with a level of `logging` and a line; if there are none, the lines go to the log.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Compilation of parts, which only kernels call: their code is optimized and made native within kernels alone.
+"""Compilation of parts, which only kernels call: their code is optimized and made native only within kernels.
 
 Numba optimizes each function with everything that it calls, makes it native, and hands the result to each caller, where
-all of that happens again: a function six calls below a kernel is optimized seven times. Nobody runs the first six.
+all of that happens again: a function six calls below a kernel is optimized seven times. The first six results are never
+run.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -17,7 +18,7 @@ ENVIRONMENT = "_ZN08NumbaEnv"
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of one part: simplified by itself, for the kernels that it is linked into; nothing of it is native."""
+    """The code of one part: simplified by itself, for the kernels into which it is linked, and not native."""
 
     is_inlined = False
 
@@ -29,7 +30,7 @@ class _PartLibrary(JITCodeLibrary):
         super().add_ir_module(ir_module)
 
     def finalize(self) -> None:
-        """Link what the part calls, without optimizing it; only names that Numba looks up become native."""
+        """Link the functions that the part calls, without optimizing; only names that Numba looks up become native."""
         self._raise_if_finalized()
         module = self._final_module
         for library in dict.fromkeys(self._linking_libraries):
@@ -40,7 +41,7 @@ class _PartLibrary(JITCodeLibrary):
         names = [each.name for each in module.global_variables]
         if any(name.startswith(RuntimeLinker.PREFIX) for name in names):
             raise RuntimeError(f"Parts must not call each other in a circle, but {self.name} does.")
-        # Any number of callers may have a copy, and none must keep it.
+        # Any number of callers may have a copy, and they must not keep it.
         for function in module.functions:
             if not function.is_declaration and function.linkage == binding.Linkage.external:
                 function.linkage = "linkonce_odr"
@@ -54,7 +55,7 @@ class _PartLibrary(JITCodeLibrary):
 
 
 class PartCompiler(Compiler):
-    """Numba's compiler, which keeps the code of parts in a library of their own."""
+    """Numba's compiler, which keeps the code of parts in separate libraries."""
 
     is_inlined = False
 
@@ -78,6 +79,6 @@ class PartCompiler(Compiler):
 
 
 class InlinedPartCompiler(PartCompiler):
-    """The same for parts that are inlined into each of their callers."""
+    """The same compiler for parts that are inlined into each of their callers."""
 
     is_inlined = True

@@ -1,4 +1,4 @@
-"""Sorting and searching inside compiled functions; NumPy's functions would take Numba seconds to compile."""
+"""Sorting and searching inside compiled functions; Numba would take seconds to compile NumPy's functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sort_ascending(values: NDArray[np.int64]) -> None:
 
 @part
 def place_in(ascending: NDArray[np.integer], value: int) -> int:
-    """Return the first place whose value is not smaller than ``value``; the length if there is none."""
+    """Return the first position whose value is not smaller than ``value``, or the length."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) // 2

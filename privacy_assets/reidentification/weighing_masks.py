@@ -171,9 +171,9 @@ class _Pram(WeighedColumn):
         away = abs(n_kept - float(chances.sum()))
         if away**2 / 2 > EXPONENT * (float((chances * (1 - chances)).sum()) + away / 3) + MASS_TOLERANCE * len(codes):
             raise MaskError(
-                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} by  "
+                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} by "
                 "the matrix would be. Expected about the same; otherwise the probabilities are wrong. Nothing was "
-                "assessed;  correct the model."
+                "assessed; correct the model."
             )
 
 

@@ -27,7 +27,7 @@ class Artifact:
     frames : mapping of str to DataFrame
         Tables by name; columns of plain integers, floats, booleans, text or datetimes.
     made_of : mapping of str to str
-        Fingerprints of the tables that the result was made from, by the name of their stage.
+        Fingerprints of the tables from which the result was made, by the name of their stage.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over kind, header, origin and the fingerprints of the frames; for a plain table its fingerprint."""
+        """SHA-256 over kind, header, origin and the fingerprints of the frames; for a plain table, its fingerprint."""
         if self.kind == TABLE_KIND:
             return self.fingerprints[TABLE_KIND]
         sha = hashlib.sha256(canonical_json([self.kind, self.header, self.made_of]).encode())

@@ -24,7 +24,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
     Raises
     ------
     OSError
-        If the disk is full or the path cannot be written; the earlier artifact stays.
+        If the disk is full or the path cannot be written; the earlier artifact is kept.
     """
     header = {
         "kind": artifact.kind,
@@ -45,7 +45,7 @@ def read_artifact(path: Path) -> Artifact:
     Raises
     ------
     FileNotFoundError
-        If there is nothing at ``path``.
+        If ``path`` does not exist.
     OSError, ValueError, KeyError
         If a file is missing or cannot be read.
     """
@@ -55,7 +55,7 @@ def read_artifact(path: Path) -> Artifact:
 
 
 def read_frame(file: Path | BinaryIO) -> pd.DataFrame:
-    """Read a frame; a large one by a few columns at a time, because Arrow holds what it reads besides the frame."""
+    """Read a frame; a large one by a few columns at a time, because Arrow keeps the read data as well."""
     schema, n_rows = pq.read_schema(file), pq.read_metadata(file).num_rows
     if n_rows * len(schema) <= MOST_CELLS_AT_ONCE:
         return pd.read_parquet(file, engine="pyarrow")

@@ -1,8 +1,8 @@
 """Version 2 of the fingerprint of a table, computed from batches of its rows.
 
 Version 1 reads a column from end to end, so the whole table must be in memory. Version 2 is a digest of digests: one
-SHA-256 per column and 2**20 rows in row order, and one over these. How the rows are cut into batches does not matter,
-and the digests of different rows can be computed apart from each other, on other machines as well.
+SHA-256 per column and 2**20 rows in row order, and one over these. How the rows are divided into batches does not
+matter, and the digests of different rows can be computed separately, also on other machines.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ NANOSECONDS = 1000
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as it is hashed: its name, and the type that all its batches are converted to."""
+    """A column as it is hashed: its name, and the type to which all its batches are converted."""
 
     name: str
     stored: pa.DataType
@@ -53,12 +53,12 @@ class BatchFingerprint:
     schema : pyarrow.Schema
         Names and types of the columns; every batch has these.
     rows_per_digest : int
-        Rows of one digest. Any other number than the default gives another fingerprint.
+        Rows of one digest. A number other than the default gives another fingerprint.
 
     Raises
     ------
     InvalidTableError
-        If a name is repeated, or a column has values of a kind that has no fingerprint.
+        If a name is repeated, or a column has values of a kind without a fingerprint.
     """
 
     def __init__(self, schema: pa.Schema, *, rows_per_digest: int = ROWS_PER_DIGEST) -> None:
@@ -71,7 +71,7 @@ class BatchFingerprint:
         self._start_digests()
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the next rows; none of them is kept.
+        """Add the next rows; they are not kept.
 
         Raises
         ------
@@ -131,7 +131,7 @@ def fingerprint_of_batches(
 def table_fingerprint(table: pd.DataFrame, version: int) -> str:
     """Compute the fingerprint of a frame in one of the versions.
 
-    Version 2 is that of the Parquet file that the frame is written to, read batch by batch.
+    Version 2 is that of the Parquet file of the frame, read batch by batch.
     """
     if version == 1:
         return fingerprint(table)
@@ -150,8 +150,8 @@ def table_fingerprint(table: pd.DataFrame, version: int) -> str:
 class RowsDigest:
     """The SHA-256 of the values of one column in consecutive rows, which may arrive one after the other.
 
-    It covers the number of rows and four digests: which values are present, lengths of texts, the values, and what
-    datetimes have below a microsecond. Datetimes count microseconds, so that their unit does not matter.
+    It covers the number of rows and four digests: which values are present, lengths of texts, the values, and the
+    nanoseconds of datetimes below a microsecond. Datetimes count microseconds, so that their unit does not matter.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ def digest_of_rows(values: pa.Array) -> bytes:
 
 
 def _microseconds(values: pa.Array) -> tuple[pa.Array, Any]:
-    """Return datetimes as microseconds, rounded down, and the nanoseconds that each present one has in addition."""
+    """Return datetimes as microseconds, rounded down, and the remaining nanoseconds of each present one."""
     counts = values.view(pa.int64())
     if values.type.unit != "ns":
         return counts, np.zeros(len(counts) - counts.null_count, np.int16)
@@ -216,7 +216,7 @@ def digest_of_digests(columns: Sequence[tuple[str, str]], n_rows: int, digests: 
 
 
 def _batch_type(name: str, stored: pa.DataType) -> pa.DataType:
-    """Return the type that a column is hashed in, from its type alone: its values arrive later."""
+    """Return the type in which a column is hashed, from its type alone: its values arrive later."""
     values = stored.value_type if pa.types.is_dictionary(stored) else stored
     try:
         if pa.types.is_timestamp(values):

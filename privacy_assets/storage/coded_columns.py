@@ -1,7 +1,7 @@
 """A table in codes on disk: the distinct values of each column in memory, the code of each row in a mapped file.
 
-The files have no name: they are gone with the process, however it ends, and nobody else can open them. The system
-writes their pages out and reads them again as memory allows.
+The files are without a name: they disappear with the process, however it ends, and cannot be opened by anyone else. The
+system writes their pages out and reads them again as memory allows.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class CodedColumn:
     Attributes
     ----------
     distinct : Series
-        The values that occur, in order of their first appearance and in the dtype of the column; a missing one, if the
-        column has any, is the last.
+        The values that occur, in order of their first appearance and in the dtype of the column; the missing value, if
+        the column has one, is the last.
     codes : ndarray of shape (n_rows,), unsigned integer
         Position of each row's value in ``distinct``, in a mapped file.
     directory : Path or None
-        Where the file was made, and where files of codes that are made from it will be.
+        Where the file was made, and where files of codes derived from it will be.
     """
 
     distinct: pd.Series[Any]
@@ -59,15 +59,15 @@ class CodedColumn:
 
 
 class ColumnCoder:
-    """Codes columns that arrive in batches; to be used in a ``with`` statement, which removes what it made.
+    """Codes columns that arrive in batches; to be used in a ``with`` statement, which removes its files.
 
     Parameters
     ----------
     directory : Path, optional
         Where the files are made, such as a private directory; by default that for temporary files.
     hashed : collection of str
-        Columns of text without missing values of which nearly every value may differ. Their distinct values are
-        keyed hashes of 64 bits, so that no text is kept; two texts may have one.
+        Columns of text without missing values in which nearly every value may differ. Their distinct values are keyed
+        hashes of 64 bits, so that texts are not kept; two texts may have the same hash.
     """
 
     def __init__(self, directory: Path | None = None, hashed: Collection[str] = ()) -> None:
@@ -91,7 +91,7 @@ class ColumnCoder:
         Raises
         ------
         InvalidTableError
-            If the batch has other columns than the batches before.
+            If the batch has other columns than the previous batches.
         """
         if not self._values:
             for name in batch.columns:
@@ -124,7 +124,7 @@ class ColumnCoder:
             # -1, the missing value, is the last.
             dtype = np.min_scalar_type(max(len(values) - 1 + has_missing, 0))
             code_of = np.append(np.arange(len(values)), len(values)).astype(dtype)
-            # Read and not mapped, so that no page of it counts as memory of the process.
+            # Read instead of mapped, so that its pages do not count as memory of the process.
             codes = mapped(
                 self._n_rows,
                 dtype,
@@ -143,7 +143,7 @@ class ColumnCoder:
 
 
 def unload(array: NDArray[Any]) -> None:
-    """Let the system take back the memory of codes that `mapped` made; what is used again is read again.
+    """Let the system take back the memory of codes from `mapped`; codes that are used again are read again.
 
     Its mapping is shared, so what was written into the codes stays in the file.
     """
@@ -155,7 +155,7 @@ def unload(array: NDArray[Any]) -> None:
 
 
 def mapped(n_rows: int, dtype: Any, directory: Path | None, block: Any) -> NDArray[Any]:
-    """Return an array in a file without a name, which ``block(begin, stop)`` gives the content of, block by block."""
+    """Return an array in a file without a name; ``block(begin, stop)`` gives its content, block by block."""
     if not n_rows:
         return np.zeros(0, dtype)
     with tempfile.TemporaryFile(dir=directory) as file:

@@ -42,14 +42,14 @@ PRIVATE_FILE_MODE = 0o600
 
 
 def make_private_root(path: Path) -> None:
-    """Make a directory that only its owner can read, and that git ignores.
+    """Make a directory that only its owner can read and that git ignores.
 
     An existing directory is closed to others with all its content.
 
     Raises
     ------
     InvalidSettingError
-        If the directory is not for private tables alone, or its permissions cannot be restricted.
+        If the directory is not only for private tables, or its permissions cannot be restricted.
     """
     require_private_root(path)
     if path.exists():
@@ -60,7 +60,7 @@ def make_private_root(path: Path) -> None:
 
 
 def write_mark(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
-    """Make the file that marks a directory atomically, because a partial mark would not be recognized."""
+    """Atomically make the file that marks a directory, because a partial mark would not be recognized."""
     with locked(path.parent):
         replace_file(path, content, mode)
 
@@ -94,7 +94,7 @@ def write_json(path: Path, value: Any, mode: int = PRIVATE_FILE_MODE) -> None:
 
 
 def temporary_sibling(path: Path) -> Path:
-    """Return a new private directory next to ``path`` that is renamed to ``path`` when it is complete."""
+    """Return a new private directory next to ``path``, which is renamed to ``path`` when it is complete."""
     make_private_directory(path.parent)
     temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
     temporary.mkdir(mode=PRIVATE_DIRECTORY_MODE)

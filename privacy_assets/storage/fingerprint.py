@@ -61,7 +61,7 @@ def fingerprint(table: pd.DataFrame) -> str:
 def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool = False) -> pa.Array:
     """Return the values of a column for the fingerprint, in one type for each kind of value.
 
-    Texts are a dictionary if asked for, as which categories are not decoded.
+    Texts are a dictionary if requested; categories are then not decoded.
     """
     array = _canonical_or_dictionary(name, column)
     if texts_as_dictionary:
@@ -70,7 +70,7 @@ def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool =
 
 
 def _canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
-    """Return what `canonical_array` does, but categories that are texts as a dictionary."""
+    """Return the same as `canonical_array`, but categories of texts as a dictionary."""
     try:
         texts = _texts_of_categories(column)
         if texts is not None:
@@ -93,17 +93,17 @@ def _canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
 
 
 def _texts_of_categories(column: pd.Series) -> pa.DictionaryArray | None:
-    """Return categories that are texts as Arrow holds them; None for a column of another kind."""
+    """Return categories of texts in Arrow's storage; None for a column of another kind."""
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return None
     categories, codes = column.cat.categories, column.cat.codes.to_numpy()
     if categories.dtype == object:
-        # Only the values that occur decide on the kind of the column.
+        # Only the values that occur determine the kind of the column.
         used = np.flatnonzero(np.bincount(codes[codes >= 0]))
         categories = categories[used]
         if pd.api.types.infer_dtype(categories, skipna=False) != "string":
             return None
-        # The last place is that of the code -1, a missing value.
+        # The last position is that of the code -1, a missing value.
         places = np.full(len(column.cat.categories) + 1, -1)
         places[used] = np.arange(len(used))
         codes = places[codes]
@@ -120,7 +120,7 @@ def _values_of_categories(column: pd.Series) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         raise TypeError(kind)  # Parquet returns their categories in another type.
     if pd.api.types.is_integer_dtype(kind):
-        # By codes, because `astype` turns integers into floats where values are missing, which merges large ones.
+        # By codes, because `astype` turns integers into floats if values are missing, which merges large ones.
         integers = column.cat.categories.astype("Int64").array
         return pd.Series(integers.take(column.cat.codes.to_numpy(), allow_fill=True), column.index)
     return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
@@ -174,12 +174,12 @@ def value_bytes(column: pa.Array) -> tuple[Any, Any, Any]:
 
 
 def _bytes_of_categories(column: pa.DictionaryArray) -> Iterator[Any]:
-    """Yield the bytes that `value_bytes` returns of the decoded texts, some rows at a time."""
+    """Yield the bytes that `value_bytes` returns for the decoded texts, some rows at a time."""
     yield _presence(column)
     present = column.drop_null() if column.null_count else column
     lengths = pc.binary_length(present.dictionary).cast(pa.int64()).take(present.indices)
     yield lengths.to_numpy(zero_copy_only=False)
-    # All texts of a column at once can be many times its codes.
+    # All texts of a column at once can be many times the size of its codes.
     for start in range(0, len(present), TEXTS_AT_ONCE):
         yield _characters(present.dictionary.take(present.indices.slice(start, TEXTS_AT_ONCE)))
 

@@ -1,4 +1,4 @@
-"""Memory that was freed, given back to the system instead of kept for later."""
+"""Return of freed memory to the system, instead of keeping it for later."""
 
 import ctypes
 import functools
@@ -13,9 +13,9 @@ Item = TypeVar("Item")
 
 @contextmanager
 def memory_of_the_system() -> Iterator[None]:
-    """Let Arrow use the allocator of the system, which `give_back_memory` can empty; Arrow's own keeps what was freed.
+    """Let Arrow use the allocator of the system, which `give_back_memory` can empty; Arrow's own keeps freed memory.
 
-    A step that reads and writes one large table after another would otherwise have the peak of all of them.
+    A step that reads and writes one large table after another would otherwise need the memory of all of them.
     """
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -32,7 +32,7 @@ def give_back_memory() -> None:
 
 
 def memory_given_back(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items, and give freed memory back after each: what many small steps free is scattered."""
+    """Yield items, and give freed memory back after each, because memory freed by many small steps is scattered."""
     for item in items:
         yield item
         give_back_memory()

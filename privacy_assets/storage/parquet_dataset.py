@@ -1,7 +1,7 @@
 """A directory of Parquet files as one table: its parts in the order of their paths, read whole or batch by batch.
 
 Directories named ``column=value`` (as Hive and Spark write them) are columns of text; nothing is guessed about their
-values. These values are cells, so no message here shows a path below the directory.
+values. These values are cells, so messages here never show a path below the directory.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class ParquetDataset:
                     problem = class_name(type(error))
                 if problem:
                     raise InvalidTableError(
-                        f"Part {place + 1} of {len(self.parts)} (in the order of their paths) cannot be read to its "
-                        f"end ({problem}). {NOT_READ}; write this part again."
+                        f"Part {place + 1} of {len(self.parts)} (in the order of their paths) cannot be read "
+                        f"completely ({problem}). {NOT_READ}; write this part again."
                     )
                 if batch is None:
                     break
@@ -110,20 +110,20 @@ class ParquetDataset:
 
 
 def open_parquet_dataset(directory: Path) -> ParquetDataset:
-    """Find the parts of a directory and compare their columns; no row is read.
+    """Find the parts of a directory and compare their columns, without reading rows.
 
-    Names that begin with ``_`` or ``.`` are skipped, as Spark and Dask write their own files there.
+    Names that begin with ``_`` or ``.`` are skipped, because Spark and Dask use them for their own files.
 
     Raises
     ------
     InvalidTableError
-        If there is no part, a file is not Parquet, parts have different columns or types, or directories name
+        If there are no parts, a file is not Parquet, parts have different columns or types, or directories name
         different columns, or one that the files have.
     """
     parts = _find_parts(directory)
     if not parts:
         raise InvalidTableError(
-            f"There is no file in {str(directory)!r} whose name begins with neither '_' nor '.'. Expected Parquet "
+            f"{str(directory)!r} has no files except those whose names begin with '_' or '.'. Expected Parquet "
             f"files. {NOT_READ}."
         )
     schemas: list[pa.Schema] = []
@@ -144,7 +144,8 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
     named = {tuple(name for name, _ in part.partition) for part in parts}
     if len(named) > 1:
         raise InvalidTableError(
-            f"The parts are in directories that name different columns, or some in none ({len(named)} kinds). Expected "
+            f"The parts are in directories that name different columns, or only some are ({len(named)} kinds). "
+            f"Expected "
             f"the same directories `column=value` for each part. {NOT_READ}."
         )
     columns = next(iter(named))
@@ -152,7 +153,7 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
     repeated = sorted({name for name in columns if name in schema.names or columns.count(name) > 1})
     if repeated:
         raise InvalidTableError(
-            f"Directories name columns that the files have as well, or that are named twice: {repeated}. {NOT_READ}; "
+            f"Directories name columns that the files also have, or that are named twice: {repeated}. {NOT_READ}; "
             "remove the columns from the files, or rename the directories."
         )
     return ParquetDataset(tuple(parts), pa.schema([*schema, *((name, TEXT_CODES) for name in columns)]), n_rows)
@@ -173,12 +174,12 @@ def _partition_of(directories: Sequence[str]) -> tuple[tuple[str, str | None], .
 
 
 def _common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema that all parts have; a part in which every value of a column is missing has any type."""
+    """Return the schema of all parts; a column whose values are all missing in a part may have any type there."""
     names = schemas[0].names
     other_names = sum(schema.names != names for schema in schemas)
     if other_names:
         raise InvalidTableError(
-            f"{other_names} of {len(schemas)} parts have other columns than the first, or the same in another order. "
+            f"{other_names} of {len(schemas)} parts have other columns than the first, or another order of columns. "
             f"Expected the same columns in each. {NOT_READ}."
         )
     types, differ = [], []

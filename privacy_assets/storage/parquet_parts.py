@@ -1,4 +1,4 @@
-"""A table as a directory of Parquet files of equally many rows, in the order of their names."""
+"""A table as a directory of Parquet files with equally many rows, in the order of their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, sync_directo
 ROWS_PER_PART = 2**24
 """Rows of a part by default; smaller tables are one file."""
 MOST_PARTS = 900
-"""A received release with more files is not read."""
+"""A received release with more files than this is not read."""
 ROWS_PER_WRITE = 2**20
 
 
@@ -46,12 +46,12 @@ def write_parts(
     """Write a table that arrives in frames as Parquet files of ``rows_per_part`` rows, the last with the rest.
 
     Categories are written as their values, because each part would have all of them. The directory must exist and be
-    empty. The schema is by default that of the first frame with rows, whose columns of objects must not be missing.
+    empty. The schema is by default that of the first frame with rows, whose columns of objects must have values.
 
     Raises
     ------
     InvalidTableError
-        If there is no row, there would be more than `MOST_PARTS` parts, or frames have different columns or types.
+        If there are no rows, there would be more than `MOST_PARTS` parts, or frames have different columns or types.
     """
     rows = _Rows(iter(frames), schema)
     names: list[str] = []
@@ -59,7 +59,7 @@ def write_parts(
     while rows.has_more:
         if len(names) == MOST_PARTS:
             raise InvalidTableError(
-                f"The table has more than {MOST_PARTS} parts of {rows_per_part:,} rows. Expected at most that many. "
+                f"The table has more than {MOST_PARTS} parts of {rows_per_part:,} rows. Expected at most that number. "
                 "Nothing was released; raise rows_per_part."
             )
         names.append(part_name(len(names)))
@@ -71,7 +71,7 @@ def write_parts(
 
 
 class _Rows:
-    """The rows of frames, as batches of one schema."""
+    """The rows of frames, as batches with one schema."""
 
     def __init__(self, frames: Iterator[pd.DataFrame], schema: pa.Schema | None) -> None:
         self._frames = frames
@@ -86,7 +86,7 @@ class _Rows:
 
     @property
     def has_more(self) -> bool:
-        """Whether a row is left."""
+        """Whether any rows remain."""
         while self._left is None:
             frame = next(self._frames, None)
             if frame is None:
@@ -138,14 +138,14 @@ def schema_of(table: pd.DataFrame) -> pa.Schema:
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
     for place, (name, column) in enumerate(table.items()):
         if pd.api.types.is_object_dtype(_values_of(column).dtype):
-            # The values decide, of which a table without rows has none.
+            # The values determine the schema, and a table without rows has none.
             values = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
             schema = schema.set(place, pa.field(name, pa.array(values, from_pandas=True).type))
     return schema
 
 
 def _values_of(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column, or one without rows in the dtype of its categories that can have missing values."""
+    """Return a column; one without rows gets the dtype of its categories that can have missing values."""
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return column
     dtype: Any = column.dtype.categories.dtype

@@ -1,4 +1,4 @@
-"""Directories that only their owner can enter: created that way, and closed again if they were opened to others."""
+"""Directories that only their owner can enter: created closed, and closed again if they were opened to others."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ TEMPORARY_MARK = ".partial-"
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory and its missing parents readable by their owner only, whatever the umask.
+    """Make a directory and its missing parents readable by their owner only, regardless of the umask.
 
     Existing ones that are in a private root, or are one, are closed to others if they are open.
 
@@ -38,7 +38,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def make_released_directory(path: Path) -> None:
-    """Make a directory and its missing parents writable by their owner only, whatever the umask."""
+    """Make a directory and its missing parents writable by their owner only, regardless of the umask."""
     _make_missing(path, RELEASED_DIRECTORY_MODE)
 
 
@@ -56,13 +56,13 @@ def _make_missing(path: Path, mode: int) -> list[Path]:
 
 
 def require_private_root(path: Path) -> None:
-    """Refuse a directory that is not for private tables alone, without changing anything.
+    """Refuse a directory that is not only for private tables, without changing anything.
 
     Raises
     ------
     InvalidSettingError
-        If it is the home or working directory or one above them, the temporary directory or another shared one, or has
-        files but not the mark of a private directory.
+        If it is the home or working directory, a directory above them, the temporary directory or another shared one,
+        or has files but lacks the mark of a private directory.
     """
     try:
         _require_own_directory(path)
@@ -117,7 +117,7 @@ def is_marked(directory: Path) -> bool:
 
 
 def close_tree_to_others(root: Path) -> None:
-    """Close a private root to others, and if it was open, everything in it as well."""
+    """Close a private root to others and, if it was open, also everything in it."""
     if not close_to_others(root):
         return
     for directory, names, files in os.walk(root):
@@ -137,7 +137,7 @@ def close_to_others(path: Path) -> bool:
     if not path.lstat().st_mode & OPEN_TO_OTHERS:
         return False
     try:
-        # Never another file that replaced it.
+        # Never a different file that replaced it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & ~OPEN_TO_OTHERS)

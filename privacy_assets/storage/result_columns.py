@@ -10,7 +10,7 @@ import pandas as pd
 
 
 def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Write tuples as JSON, to be stored; a tuple that several rows share is written once."""
+    """Write tuples as JSON for storage; a tuple that several rows share is written once."""
     values = column.tolist()
     written = {place: json.dumps(value) for place, value in {id(value): value for value in values}.items()}
     return pd.Series([written[id(value)] for value in values], dtype=str)
@@ -26,7 +26,7 @@ def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
-    """Return index labels as they are if a file can hold them: numbers, dates and text; others as text.
+    """Return index labels unchanged if a file can store them (numbers, dates and text); others as text.
 
     Integers become int64 if it can represent all of them, else text.
     """
@@ -36,6 +36,6 @@ def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]
         return pd.Series(labels.to_numpy(dtype=np.int64))
     if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex) or labels.dtype.kind in "fb":
         return pd.Series(labels.array)
-    # Text that UTF-8 cannot represent could be neither stored nor shown.
+    # Text that UTF-8 cannot represent could neither be stored nor shown.
     texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
     return pd.Series(texts, dtype=str)

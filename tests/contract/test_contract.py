@@ -416,7 +416,7 @@ class TestBadContracts:
             ({"type": "integer", "min": 3, "max": 1}, "'min' above its 'max'"),
             ({"type": "text", "isin": "ab"}, "not a list of values"),
             ({"type": "text", "isin": ["a"], "categories": ["a"]}, "both 'categories' and 'isin'"),
-            ({"type": "text", "ordered": True}, "which only a category is"),
+            ({"type": "text", "ordered": True}, "which only a category can be"),
         ],
     )
     def test_mistakes_in_a_mapping_are_named(self, own, reason):

@@ -255,7 +255,7 @@ class TestDecisions:
         mapping["columns"]["figure"]["role"] = "sensitive"
         assert TableContract.from_mapping({"columns": mapping["columns"]}).roles["figure"] == "sensitive"
         for wrong in ("no", 0, None):
-            with pytest.raises(InvalidSettingError, match="nobody has decided"):
+            with pytest.raises(InvalidSettingError, match="is not decided yet"):
                 TableContract.from_mapping(mapping | {"drafted": wrong})
 
     def test_the_yaml_is_the_mapping(self):

@@ -102,7 +102,7 @@ def repeated_column(path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (no_part, "begins with neither '_' nor '.'"),
+        (no_part, "no files except those whose names begin with '_' or '.'"),
         (no_parquet, "1 of 2 files are not Parquet files that can be read, the first being number 2"),
         (other_columns, "1 of 2 parts have other columns than the first"),
         (other_types, r"different types in these columns: \['age'\]"),

@@ -53,7 +53,7 @@ class ClassMeasures(NamedTuple):
 
 def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sort rows by class, keeping their order; returns the fields of :class:`RowsByClass`."""
-    # Arrays are made here, because NumPy's functions take Numba long to compile.
+    # Arrays are made here, because Numba takes long to compile NumPy's functions.
     rows, starts = np.empty(len(class_of_row), np.int64), np.zeros(n_classes + 1, np.int64)
     _sort_by_class(class_of_row, rows, starts, np.empty(n_classes, np.int64))
     return rows, starts
@@ -153,7 +153,7 @@ def fill_recursive_c(
 def equal_distance(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
 ) -> float:
-    """Return half the sum of |q - p| over all values: the least mass to move when all values are equally far apart."""
+    """Return half the sum of |q - p| over all values: the least mass to move if all values are equally far apart."""
     # Surplus and deficit are equal, so the values of the class suffice; integers are exact.
     surplus = 0
     for value in present:
@@ -170,10 +170,10 @@ def ordered_distance(
     prefix: NDArray[np.float64],
     n_rows: int,
 ) -> float:
-    """Return the sum over values of |Q - P|, the cumulative shares, divided by the number of values less one.
+    """Return the sum over values of |Q - P|, the cumulative shares, divided by the number of values minus one.
 
-    ``present`` is ascending. Between two values of the class Q is constant while P rises: one binary search finds where
-    they cross, and ``prefix`` (sums of ``cumulative`` before each value) gives both parts. Numerators are whole
+    ``present`` is ascending. Between two values of the class, Q is constant while P rises: one binary search finds
+    where they cross, and ``prefix`` (sums of ``cumulative`` before each value) gives both parts. Numerators are whole
     numbers, exact up to 2**53.
     """
     n_values = len(cumulative)
@@ -318,12 +318,12 @@ def measure_classes(
     -------
     ClassMeasures
         ``n_values``: values in the class. ``largest_share``: max q. ``entropy``: -sum q ln q [1]_. ``recursive_c``: at
-        l from 2, the class is recursively (c, l)-diverse for every c above it, and for no other [1]_; infinity where
-        the class has fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1] [2]_; 0 for a
-        constant column. ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the same,
-        but infinity if it is above -ln p for one of these, because then no beta suffices [3]_. ``delta``: max of
-        |ln(q / p)| over the values *in the class*; by the letter of [4]_ it is infinite as soon as one value of the
-        table is absent from the class, which ``n_values`` shows.
+        l from 2, the class is recursively (c, l)-diverse for exactly the c above it [1]_; infinity if the class has
+        fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1] [2]_; 0 for a constant column.
+        ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the same, but infinity if it is
+        above -ln p for one of these, because then no beta suffices [3]_. ``delta``: max of |ln(q / p)| over the values
+        *in the class*; strictly by [4]_, it is infinite as soon as one value of the table is absent from the class,
+        which ``n_values`` shows.
 
     Notes
     -----

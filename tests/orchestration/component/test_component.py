@@ -143,7 +143,7 @@ def test_a_release_is_drafted_from_a_file_decided_and_loaded(tmp_path):
     attributes = yaml.safe_load(text)["attributes"]
     assert attributes["source"] == {"file": "people.txt", "format": "csv", "separator": ";"}
     assert attributes["contract"]["columns"]["patient"] == {"type": "text", "role": "direct_identifier", "person": True}
-    assert "The contract is a draft that nobody has decided" in message_of(people=text)
+    assert "The contract is a draft that is not decided yet" in message_of(people=text)
     decided = re.sub(r"(?m)^ +drafted: true.*\n", "", text)
     assert decided.count("\n") == text.count("\n") - 1
     with project(people=decided) as sandbox, sandbox.build_all_defs() as definitions:
