@@ -34,7 +34,7 @@ def link_by_fellegi_sunter(
     """Score originals by the match probability of the Fellegi-Sunter model.
 
     For each column, a pair of records agrees fully (noisy and rank-swapped numbers: equal; nearer than half of the
-    noise), is within the mask, or disagrees. The agreement rate of true pairs (m) is counted on the labelled truth,
+    noise), is within the mask, or disagrees. The agreement rate of true pairs (m) is counted on the labeled truth,
     that of others (u) on random pairs.
 
     Parameters

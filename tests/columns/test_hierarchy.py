@@ -163,7 +163,7 @@ def test_a_top_that_stands_on_several_levels_takes_the_missing_value_in_on_all(t
 def test_the_text_missing_is_not_taken_for_a_missing_value():
     tree = Hierarchy.from_mapping({"*": ["a", "missing"]})
     assert paths(tree, ["a", "missing"])[1] == ["missing", "*"]
-    with pytest.raises(InvalidTableError, match="'c': 1 labels.*missing values are labelled 'missing'"):
+    with pytest.raises(InvalidTableError, match="'c': 1 labels.*missing values are labeled 'missing'"):
         tree.apply(pd.Series(["a", "missing", None]), "c")
 
 

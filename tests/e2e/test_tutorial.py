@@ -169,7 +169,7 @@ def look_at_it(reader, ids):
         page.get_by_role("dialog").wait_for(state="detached")
     reader.finds("Select `rand_hie_cart/mpucc_assessment`.")
     reader.finds("Its overview begins with what was found and with the advice for its level of risk.")
-    reader.finds("A picture has the score beside its limit.")
+    reader.finds("A picture shows the score next to its limit.")
     reader.finds(
         "The scores with their ratings follow, then two pictures behind links: how many columns it takes to single out "
         "records, among the originals and in the control, and which columns drive the risk."
@@ -188,7 +188,7 @@ def look_at_it(reader, ids):
     reader.counts(page.locator("canvas"), 2)
     reader.finds("Select `rand_hie_cart/disclosure_assessment`.")
     reader.finds(
-        "Its overview says in words what the records reveal of the originals beyond other people, and how that changes "
+        "Its overview describes what the records reveal about the originals beyond other people, and how that changes "
         "without each column."
     )
     reader.finds(
@@ -246,8 +246,8 @@ def see_a_refusal(reader):
     assert results.count(0) == 3
     assert results == sorted(results)
     reader.finds(
-        "The check `release_gate` of this asset has a picture of the figures beside their limits, and the table of all "
-        "verdicts: failed ones first, with advice."
+        "The check `release_gate` of this asset has a picture of the figures next to their limits, and the table of "
+        "all verdicts: failed ones first, with advice."
     )
     reader.finds("[How the gate works](gate.md) describes this bypass and the others.")
     reader.finds("The advice is a larger k, and l-diversity.")
@@ -283,7 +283,7 @@ def see_a_refusal(reader):
         "records, and a larger k does not change it."
     )
     reader.finds(
-        "See [Synthetic records](synthetic.md#when-they-are-refused) for what does, and [Choose among "
+        "See [Synthetic records](synthetic.md#when-they-are-refused) for settings that do, and [Choose among "
         "releases](how-to-choose.md) for what each setting is worth."
     )
 

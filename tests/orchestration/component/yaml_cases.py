@@ -322,7 +322,7 @@ CASES = {
     "ContractYaml.drafted": (
         {"contract": {"columns": COLUMNS | {"age": {"type": "integer", "role": "other"}}, "drafted": False}},
         {"contract": {"columns": COLUMNS, "drafted": True}},
-        "The contract is a draft that nobody has decided: the roles of ['patient', ",
+        "The contract is a draft that is not decided yet: the roles of ['patient', ",
     ),
     "ColumnYaml.type": (
         column("age", type="float"),
@@ -359,7 +359,7 @@ CASES = {
     "ColumnYaml.ordered": (
         column("plan", ordered=True),
         column("age", ordered=True),
-        "column 'age' is 'ordered', which only a category is",
+        "column 'age' is 'ordered', which only a category can be",
     ),
     "ColumnYaml.precision": (
         column("income", precision=2),
