@@ -4,8 +4,8 @@
 
 Both sides measure the nine figures that pycanon has (k, alpha, distinct, entropy and recursive l, t, basic and enhanced
 beta, delta) of one table: adult, drawn up to ``--rows`` and made coarse by bands of ages and education. pycanon is
-installed by the script into an environment of its own (``--cache``). Its time grows with the number of classes more
-than with that of rows, so a run on fewer rows says little of the whole. The exit code is 1 if a bar is missed.
+installed by the script into a separate environment (``--cache``). Its time grows with the number of classes more than
+with that of rows, so a run on fewer rows reveals little about the whole. The exit code is 1 if a bar is missed.
 """
 
 import argparse

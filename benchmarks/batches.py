@@ -1,8 +1,8 @@
-"""The anonymized side in batches: peak memory, CPU seconds by step, and both beside those of the frame.
+"""The anonymized side in batches: peak memory, CPU seconds by step, and both next to those of the frame.
 
 A directory of Parquet files of generated people is admitted by its contract, coded, cut into classes, labeled, written
-in parts, read back and measured: `anonymize_dataset`. Each size runs in a process of its own, because a peak includes
-what a process keeps. With ``--frame-rows``, the same table is also read at once and anonymized by `anonymize`.
+in parts, read back and measured: `anonymize_dataset`. Each size runs in a separate process, because a peak includes the
+memory that a process keeps. With ``--frame-rows``, the same table is also read at once and anonymized by `anonymize`.
 
     python benchmarks/batches.py --rows 1000000 --frame-rows 1000000
     python benchmarks/batches.py --rows 1000000 10000000 50000000 --directory /somewhere/large
@@ -87,7 +87,7 @@ def run_in_batches(source: Path, target: Path) -> None:
 
 
 def run_frame(source: Path) -> None:
-    """Do the same with the whole table in a frame, up to its fingerprint; nothing is written."""
+    """Do the same with the whole table in a frame, up to its fingerprint, without writing."""
     table = CONTRACT.admit(pd.read_parquet(source))
     names = list(COLUMNS)
     found = anonymize(table, quasi_identifiers=names, sensitive=["diagnosis"], k=K)
@@ -109,7 +109,7 @@ def run_alone(kind: str, source: Path, target: Path) -> dict[str, object]:
 
 
 def child(kind: str, source: Path, target: Path) -> None:
-    """Run one size here, and print what it used."""
+    """Run one size here, and print its time and memory."""
     with tempfile.TemporaryDirectory() as place:
         small = Path(place)
         write_source(small / "source", 2_000, 1)

@@ -1,10 +1,10 @@
-"""Measure what the first call of each main function compiles, from an empty cache of Numba.
+"""Measure the compilation in the first call of each main function, from an empty cache of Numba.
 
     python benchmarks/cold_start.py [--json [FILE]]
 
-Each function runs once in a process of its own with an empty cache, and then in a second process with the cache of the
-first, whose CPU time is subtracted. CPU seconds depend on the machine and on what else runs, so each process also
-compiles a fixed reference kernel, whose seconds are beside; the bars are multiples of it. Importing the package is not
+Each function runs once in a separate process with an empty cache, and then in a second process with the cache of the
+first, whose CPU time is subtracted. CPU seconds depend on the machine and on other work, so each process also compiles
+a fixed reference kernel, whose seconds are shown next to it; the bars are multiples of it. Importing the package is not
 counted. The exit code is 1 if a bar is missed.
 """
 

@@ -1,4 +1,4 @@
-"""Time the disclosure test, and count what it detects and how often it is wrong.
+"""Time the disclosure test, and count its detections and its false alarms.
 
     python benchmarks/disclosure.py --data ../shared/data [--splits N] [--seeds N] [--power N] [--million] [--json]
 

@@ -1,4 +1,4 @@
-"""Count what the disclosure test would detect with other constants and other criteria.
+"""Count the detections of the disclosure test with other constants and other criteria.
 
     python benchmarks/disclosure_constants.py --data ../shared/data --half chosen [--seeds N] [--tables ...] [--json]
 
@@ -142,7 +142,7 @@ def surprising_guesses(guessed: np.ndarray) -> np.ndarray:
 
 
 def closest(closeness: np.ndarray, share: float) -> np.ndarray:
-    """Return 1 for the closest records; those at the edge share what is left."""
+    """Return 1 for the closest records; those at the edge share the rest."""
     n = max(share * len(closeness), 1.0)
     edge = np.sort(closeness)[::-1][int(np.ceil(n)) - 1]
     return np.where(closeness == edge, (n - (closeness > edge).sum()) / (closeness == edge).sum(), closeness > edge)

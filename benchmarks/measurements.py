@@ -1,4 +1,4 @@
-"""What one run of a benchmark measured, and the JSON file that keeps it: ``results/<version>/<name>.json``."""
+"""The measurements of one run of a benchmark, and the JSON file that keeps them: ``results/<version>/<name>.json``."""
 
 import argparse
 import json
@@ -41,7 +41,7 @@ class Measurements:
     name : str
         The benchmark.
     options : argparse.Namespace
-        Its options; ``json`` says where to keep the figures. Paths are not kept.
+        Its options; ``json`` is the place of the figures. Paths are not kept.
     """
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:

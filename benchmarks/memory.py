@@ -12,13 +12,13 @@ PROCESS = Path("/proc/self")
 
 
 def start_peak() -> float:
-    """Let the peak begin at what the process holds now; return that in MiB."""
+    """Let the peak begin at the present memory of the process; return it in MiB."""
     (PROCESS / "clear_refs").write_text("5")
     return peak_mib()
 
 
 def peak_mib() -> float:
-    """Most memory that the process held since it started, or since :func:`start_peak`, in MiB."""
+    """Peak memory of the process since it started, or since :func:`start_peak`, in MiB."""
     return _status("VmHWM")
 
 
@@ -30,12 +30,12 @@ def _status(name: str) -> float:
 
 
 class OwnPeak:
-    """Most memory without mapped files that the process held in a ``with`` statement, read every 10 milliseconds.
+    """Peak memory of the process without mapped files in a ``with`` statement, read every 10 milliseconds.
 
     Attributes
     ----------
     base, peak : float
-        What the process held at the beginning, and the most, in MiB.
+        Memory at the beginning, and at the peak, in MiB.
     """
 
     def __init__(self) -> None:

@@ -270,7 +270,7 @@ class Bars:
         print(f"    {'met   ' if is_met else 'MISSED'} {name}: {value:.4g} (at most {most:.4g})", flush=True)
 
     def skip(self, name: str, published: float) -> None:
-        """Say that a bar was not tried, because the peer did not run."""
+        """Report that a bar was not tried, because the peer did not run."""
         self.skipped += 1
         print(f"    ------ {name}: not run (published figure {published:g} s)", flush=True)
 
@@ -351,7 +351,7 @@ def compare_normalizations(arguments: argparse.Namespace, bars: Bars) -> None:
 
 
 def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
-    """Print the losses of labels of hierarchies beside those of ARX's local recoding."""
+    """Print the losses of labels of hierarchies next to those of ARX's local recoding."""
     from privacy_assets.anonymity.verify import verify_anonymity
     from privacy_assets.anonymization.anonymize import anonymize
     from tests.published.adult_hierarchies import ADULT, ARX_LOSSES

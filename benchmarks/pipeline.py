@@ -1,4 +1,4 @@
-"""Time the whole way from a table to both releases through Dagster, by step, with the kernels beside it.
+"""Time the whole pipeline from a table to both releases through Dagster, by step, next to the kernels.
 
     python benchmarks/pipeline.py [--rows 100000 1000000] [--five-million] [--reidentification] [--step-processes]
                                  [--json [FILE]]
@@ -6,21 +6,21 @@
 The tables are generated: 15 columns of mixed kinds and a person, who has one to many rows; numbers, texts and
 categories are skewed, some values are missing, and one sensitive column is continuous. Eight columns are
 quasi-identifiers, a class has at least 5 people, and both sides are released as Parquet and CSV. Each number of rows
-has a process of its own, in which every step runs once on a small table before anything is measured, so that compiled
+has a separate process, in which every step runs once on a small table before anything is measured, so that compiled
 code is loaded. A step counts from its start to its end: reading its inputs, its body, and storing its outputs.
 
-The kernels are those that the pipeline cannot do without, on the same codes: `factorize` of every column, one mpUCC
+The kernels are those that every pipeline needs, on the same codes: `factorize` of every column, one mpUCC
 search of the synthetic records against the originals, one cut into classes by people, and the evidence of disclosure.
 The run calls more of them (eight more searches for the control, others of changed columns for the report, and the
 evidence on planted copies), so the time inside all functions of the ``kernels`` folders, and the ratio to it, are shown
 as well.
 Fingerprints are compared with SHA-256 of the columns' own bytes, and `admit` with pandas' `factorize` of its columns.
-Re-identification is left out unless it is asked for (``reidentification.py`` has it).
+Re-identification is left out by default (``reidentification.py`` has it).
 
-In one process, the peak of a step includes what earlier steps freed and the process kept. With ``--step-processes``
-each step has a process of its own, as with Dagster's multiprocess executor: its peak is that of the step alone, and its
-CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then. The bars on memory hold
-for these peaks, all others for the run in one process. The exit code is 1 if a bar is missed.
+In one process, the peak of a step includes memory that earlier steps freed and the process kept. With
+``--step-processes`` each step has a separate process, as with Dagster's multiprocess executor: its peak is that of
+the step alone, and its CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then.
+The bars on memory apply to these peaks, all others to the run in one process. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -125,7 +125,7 @@ def generate(n_rows: int, seed: int = 0):
 
 
 class Asked(NamedTuple):
-    """What the release is asked for beyond what every release has, or not."""
+    """The optional parts of the release, or not."""
 
     reidentification: bool
     synthetic_side: bool

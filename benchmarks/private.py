@@ -5,12 +5,13 @@
 For epsilon 1 and 3 at delta 1e-6, with and without ``given: income``, the records are compared with people whom the
 synthesizer never saw, on the codes of the public domain: total variation distance of single columns and of pairs (means
 over all columns and pairs), and the area under the curve of predicting income for them. The same figures of the binned
-originals are what no noise can reach. Each figure is the mean of the fits; time and memory are the worst. The exit code
-is 1 if a bar is missed. The domain is written down below, from the codebook of the table, not from its records.
+originals are the best that noise can reach. Each figure is the mean of the fits; time and memory are the worst. The
+exit code is 1 if a bar is missed. The domain is written down below, from the codebook of the table, not from its
+records.
 
-With ``--peers``, MST of dpmm, and MST and AIM of smartnoise-synth, are fitted once to the same codes, each in an
-environment of its own in the directory, which is made where it is missing. A tool that cannot be installed, fails, or
-takes longer than ``--peer-seconds`` is listed as not run, with the reason.
+With ``--peers``, MST of dpmm, and MST and AIM of smartnoise-synth, are fitted once to the same codes, each in a
+separate environment in the directory, which is made if it is missing. A tool that cannot be installed, fails, or takes
+longer than ``--peer-seconds`` is listed as not run, with the reason.
 """
 
 import argparse
@@ -77,7 +78,7 @@ ORDER = (
 )  # fmt: skip
 
 PEERS = {"dpmm": "dpmm", "smartnoise-mst": "smartnoise-synth", "smartnoise-aim": "smartnoise-synth"}
-"""What each peer is installed as."""
+"""The package of each peer."""
 LONGEST_INSTALLATION = 1800
 
 
@@ -118,7 +119,7 @@ def auc_of_income(codes: np.ndarray, control: np.ndarray) -> float:
 
 
 def interpreter_with(package: str, directory: Path) -> tuple[Path, str]:
-    """Return the interpreter of an environment that has a package, made where it is missing, or why there is none."""
+    """Return the interpreter of an environment with a package, made if it is missing, or why there is none."""
     environment = directory / package
     python, installed = environment / "bin" / "python", environment / "installed"
     if installed.exists():
@@ -165,7 +166,7 @@ def _last_line(text: str) -> str:
 def measure_peers(
     measured: Measurements, codes: np.ndarray, control: np.ndarray, sizes: tuple[int, ...], options: argparse.Namespace
 ) -> None:
-    """Fit each peer once for each epsilon, and print its figures or why it has none."""
+    """Fit each peer once for each epsilon, and print its figures or why they are missing."""
     print("peers                TV of columns   TV of pairs   AUC of income   CPU seconds     MB")
     for epsilon in sorted({epsilon for epsilon, _ in BARS}):
         for peer in PEERS:

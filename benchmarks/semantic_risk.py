@@ -8,7 +8,7 @@ the frame to the risk of every record; caspailleur 0.2.2 from its own bit arrays
 the order between them, because that takes it longer still (``--with-order`` times it too). It is under the GPL, so
 the script installs it into an environment of its own (``--cache``), never into ours. The million rows are drawn at
 random: nominal columns only, the same with a tenth of the cells missing, and ordinal ages and incomes. All of ours runs
-on one core, the best of three runs; memory is what the process grew by at most. The bars in seconds are on
+on one core, the best of three runs; memory is the largest growth of the process. The bars in seconds are on
 those of the processor, which others on the machine disturb less; the ratio to caspailleur is of seconds of the clock.
 With ``--advice`` adult without missing cells is anonymized (k = 5, eight quasi-identifiers), and the attribute advice
 on the labels that are released is timed. Then adult under three ordinal scales, where rows include thousands of
@@ -39,7 +39,7 @@ SIZES = [20, 16, 7, 15, 6, 5, 2, 20]
 K = 5
 SECONDS = ("reading", "risks", "cpu_risks", "cpu_suppression")
 ORDINAL_COLUMNS = ["age", "education_num", "hours_per_week"]
-# Words of 8 bytes, and seconds of the processor for 10**9 of them, which are said to take two.
+# Words of 8 bytes, and seconds of the processor for 10**9 of them, which are documented to take two.
 FEW_WORDS, WORD_SECONDS_BAR = 5 * 10**8, 8.0
 SPEED_BAR, RISK_SECONDS_BAR, SUPPRESSION_SECONDS_BAR, ADVICE_SECONDS_BAR = 50.0, 5.0, 20.0, 10.0
 
@@ -89,12 +89,12 @@ def ordinal_table(n_rows: int) -> pd.DataFrame:
 
 
 def best_of(task, repeats=3):
-    """Seconds of the fastest run, and what it returned."""
+    """Seconds of the fastest run, and its result."""
     return timed(task, repeats)[::2]
 
 
 def timed(task, repeats=3):
-    """Seconds of the fastest run by the clock and of the processor, and what it returned."""
+    """Seconds of the fastest run by the clock and of the processor, and its result."""
     times = []
     for _ in range(repeats):
         start, cpu_start = time.perf_counter(), time.process_time()
@@ -131,7 +131,7 @@ def measure(table, scales, repeats=3) -> dict:
 
 
 def measure_on_demand(ours: dict, measured: Measurements) -> None:
-    """What is asked for after the risks: semantic risk, lattice, basis."""
+    """The work after the risks: semantic risk, lattice, basis."""
     from privacy_assets.semantic_risk.kernels.concepts import list_concepts
     from privacy_assets.semantic_risk.kernels.search import search_semantic_risks
     from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis

@@ -158,7 +158,7 @@ class Searched(NamedTuple):
 
 
 def search_by(engine: SparkEngine, tables: Tables, cpu_seconds: Callable[[], float]) -> Searched:
-    """Run a search as `find_mpuccs_by` does, and keep what its tasks got."""
+    """Run a search as `find_mpuccs_by` does, and keep the sizes of its tasks."""
     columns, n_codes, n_synthetic, weights = tables
     begin = cpu_seconds()
     with engine.place(columns_to_place(columns, weights, None)) as batches:

@@ -1,4 +1,4 @@
-"""Count how often the default synthesizer is flagged although it copies nobody, and what its margins lose by that.
+"""Count how often the default synthesizer is flagged although it does not copy, and the loss of its margins.
 
     python benchmarks/synthesis.py --data ../shared/data [--splits N] [--before N] [--first SEED] [--admitted N]
         [--decided N] [--json [FILE]]

@@ -1,11 +1,11 @@
-"""Let the disk be full at random points of releases, and look at what is left.
+"""Let the disk be full at random points of releases, and examine what remains.
 
 Usage: python -m benchmarks.campaigns.full_disk [--n 200] [--seed 0]
 
-Where this process may mount (as root), the releases lie on a tmpfs of their own. For each point it gets room for a
-random share of what one attempt takes: of bytes in two thirds of the points, of files (inodes) in the others. The
-system then says ENOSPC, at whatever operation that is. Elsewhere the process itself may not write files beyond a random
-size (RLIMIT_FSIZE); the system says EFBIG. Without either, nothing is run.
+If this process may mount (as root), the releases are on a separate tmpfs. For each point it gets room for a random
+share of the need of one attempt: of bytes in two thirds of the points, of files (inodes) in the others. The system then
+reports ENOSPC, at any operation. Otherwise the process itself may not write files beyond a random size (RLIMIT_FSIZE),
+and the system reports EFBIG. If neither is possible, nothing is run.
 
 After each attempt everything visible must verify, every earlier release must be there and, because the process lives,
 nothing temporary; then there is room again, and a run must succeed.
@@ -33,7 +33,7 @@ BLOCK = 4_096
 
 @contextmanager
 def small_disk() -> Iterator[Path | None]:
-    """Mount a tmpfs for a while; None where this process may not."""
+    """Mount a tmpfs for a while; None if this process may not."""
     with tempfile.TemporaryDirectory() as directory:
         mounted = _mount("-t", "tmpfs", "-o", f"size={ROOM},nr_inodes={MOST_FILES}", "tmpfs", directory)
         if not mounted:

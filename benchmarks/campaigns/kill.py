@@ -1,4 +1,4 @@
-"""Kill the process at random points of releases, and look at what is left.
+"""Kill the process at random points of releases, and examine what remains.
 
 Usage: python -m benchmarks.campaigns.kill [--n 1000] [--seed 0]
 
@@ -11,7 +11,7 @@ Three ways, drawn at random:
 - 5 %: before the k-th operation of a whole Dagster run that makes and releases both sides.
 
 After each kill everything visible must verify and every earlier release must be there; then a run that is not killed
-must succeed and leave nothing temporary behind.
+must succeed and leave no temporary files behind.
 """
 
 import argparse
@@ -78,7 +78,7 @@ class Operations:
 
 
 class _TornFile(io.FileIO):
-    """A file of which half a write is on the disk when the process is killed at it."""
+    """A file whose last write is half on the disk when the process is killed during it."""
 
     def __init__(self, operations: Operations, descriptor: int) -> None:
         super().__init__(descriptor, "wb")

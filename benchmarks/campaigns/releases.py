@@ -1,6 +1,6 @@
-"""What the campaigns break off: storing a private table and writing a release, of ten tables and of both sides.
+"""The work that the campaigns interrupt: storing a private table and writing a release, of ten tables and both sides.
 
-Each attempt runs in a fork of this process. Afterwards `Place.problems` says what is left: a directory that is only
+Each attempt runs in a fork of this process. Afterwards `Place.problems` reports what remains: a directory that is only
 half of a release, one that does not verify, an earlier release that is lost, and leftovers after a run that succeeded.
 """
 
@@ -79,7 +79,7 @@ def tables(seed: int) -> list[pd.DataFrame]:
 
 @dataclass
 class Content:
-    """What one attempt stores and releases."""
+    """The table that one attempt stores and releases."""
 
     side: str
     table: pd.DataFrame
@@ -124,7 +124,7 @@ def contents(seed: int, chance: Random, n: int) -> list[Content]:
 
 @dataclass
 class Place:
-    """A private directory and a directory of releases, and what must still be there after an attempt."""
+    """A private directory and a directory of releases, and the content that must still exist after an attempt."""
 
     root: Path
     earlier: dict[Path, str] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Place:
         )
 
     def remember(self) -> None:
-        """Take what is there for what later attempts must keep."""
+        """Record the present content as the content that later attempts must keep."""
         found = self.visible()
         self.earlier = {path: own.fingerprint or "" for path, own in found.items() if path.name != "latest"}
 
@@ -165,7 +165,7 @@ class Place:
         return {path: verify_release(path) for path in sorted(self.releases.iterdir()) if path.name[0] != "."}
 
     def problems(self, *, after_success: bool) -> Counter:
-        """Count what is not as it should be."""
+        """Count the problems."""
         found, counts = self.visible(), Counter()
         for path, verification in found.items():
             if not verification.verified:
@@ -216,5 +216,5 @@ def forked(work: Callable[[], None], kill_after: float | None = None) -> int:
 
 
 def summary(n_points: int, what: str, counts: Counter) -> str:
-    """Say in one line what a campaign found."""
+    """Report in one line what a campaign found."""
     return f"{n_points} points{what}: " + ", ".join(f"{counts[name]} {name}" for name in OUTCOMES)

@@ -19,7 +19,7 @@ os.environ.setdefault("WAREHOUSE_URL", f"duckdb:///{FILE}")
 
 defs = pa.build_release_definitions(
     "patients",
-    # With the order of the rows a seeded split would change: say ORDER BY.
+    # A seeded split depends on the order of the rows: use ORDER BY.
     source=pa.SqlQuery("SELECT * FROM patients ORDER BY patient", url_variable="WAREHOUSE_URL"),
     contract={
         "columns": {
@@ -30,7 +30,7 @@ defs = pa.build_release_definitions(
             "visits": {"type": "integer", "role": "sensitive", "min": 0},
         }
     },
-    # Where so many people are alike, a copy tells nothing apart from chance, so fewer than most would go unnoticed.
+    # If so many people are alike, copies cannot be distinguished from chance: accept that they go unnoticed.
     policy=pa.Policy.for_use_case("internal_analytics").with_required(detectable_share=0.8),
     synthetic=pa.Synthesis("gaussian_copula", seed=0),
 )

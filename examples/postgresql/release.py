@@ -4,7 +4,7 @@
     psql "$WAREHOUSE_URL" -f examples/postgresql/patients.sql
     python examples/postgresql/release.py
 
-The URL is read where the query runs: no password stands in a file. The role needs the right to read, and no more.
+The URL is read where the query runs, so that passwords are not stored in files. The role only needs the right to read.
 """
 
 from pathlib import Path

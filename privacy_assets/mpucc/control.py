@@ -62,7 +62,7 @@ class ControlComparison:
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
         expected for the matched number of records. For the interval see :func:`compare_with_control`.
     n_matched_records : int
-        Number of records, or of people, of which each table is represented: the smaller of the two numbers.
+        Number of records, or of people, at which the tables are compared: the smaller of the two numbers.
     confidence_level : float
         Confidence of the intervals.
     """
