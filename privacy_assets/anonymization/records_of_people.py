@@ -53,11 +53,10 @@ def require_one_record_each(found: RecordsOfPeople) -> None:
     """
     if found.n_people:
         raise InvalidTableError(
-            f"The semantic risk counts records, so several records of one person would make each other look less "
-            f"unique: "
-            f"{found.n_people} people have {found.n_of_these} of the {found.n_records} records. Expected one record "
-            "per person, because the policy limits the semantic risk, or records at risk are withheld. Aggregate the "
-            "source to one record per person, or remove the limit. Nothing was stored."
+            "The semantic risk counts records, so several records of one person would make each other look less "
+            f"unique: {found.n_people} people have {found.n_of_these} of the {found.n_records} records. Expected one "
+            "record per person, because the policy limits the semantic risk, or records at risk are withheld. "
+            "Aggregate the source to one record per person, or remove the limit. Nothing was stored."
         )
 
 

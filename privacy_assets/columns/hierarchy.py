@@ -266,8 +266,7 @@ class IntervalHierarchy(Hierarchy):
         if any(step < 2 for step in steps):
             raise InvalidSettingError(
                 f"intervals has the widths {numbers}. Expected each to be a multiple of the previous one, so that "
-                f"every "
-                "interval has one parent. Change the widths."
+                "every interval has one parent. Change the widths."
             )
         self.widths = numbers
         self.origin = origin

@@ -44,8 +44,7 @@ def integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
         raise InvalidTableError(
             "It has dates or durations too far from 1970 for the precision of the original table. Expected them "
             "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the distant ones by "
-            "missing "
-            "values."
+            "missing values."
         )
     return integers * factor
 

@@ -282,8 +282,7 @@ def _read(answers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, pd.DataFr
             raise EngineError(
                 f"A worker could not read or check its rows of the table ({found['problem']}). Nothing was admitted; "
                 "the text of the error stayed there, because it may quote a record. Compare the types of the columns "
-                "with "
-                "the contract."
+                "with the contract."
             )
         yield found.get("counts"), rows
 

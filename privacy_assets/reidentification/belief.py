@@ -197,8 +197,7 @@ class BeliefFunction:
         n_missing = sum(own not in belief for own in sets)
         if n_missing:
             raise InvalidSettingError(
-                f"The belief of {n_missing} of {len(sets)} sets of {len(records)} records is missing. Expected that "
-                f"of "
+                f"The belief of {n_missing} of {len(sets)} sets of {len(records)} records is missing. Expected that of "
                 "every set except the empty one."
             )
         masses: dict[frozenset[int], float] = {}

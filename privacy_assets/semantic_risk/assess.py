@@ -349,7 +349,7 @@ def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
         reason = "All scales are nominal and no cell is missing, so no" if is_nominal else "No"
         notes.append(
             f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment adds "
-            f"nothing to k-anonymity; one with ordinal scales, overlapping windows or hierarchies may."
+            "nothing to k-anonymity; one with ordinal scales, overlapping windows or hierarchies may."
         )
     silent = context.columns_that_tell_nobody_apart()
     if silent:

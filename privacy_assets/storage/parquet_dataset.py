@@ -145,8 +145,7 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
     if len(named) > 1:
         raise InvalidTableError(
             f"The parts are in directories that name different columns, or only some are ({len(named)} kinds). "
-            f"Expected "
-            f"the same directories `column=value` for each part. {NOT_READ}."
+            f"Expected the same directories `column=value` for each part. {NOT_READ}."
         )
     columns = next(iter(named))
     schema = _common_schema(schemas)

@@ -44,8 +44,7 @@ def _said(scores: Mapping[str, float], drawn: list[str]) -> str:
     least = min(parts, key=lambda name: scores[name], default="utility")
     overall = f"Overall the records are worth {scores['utility']:.3f}. " if "utility" in drawn else ""
     return (
-        f"{overall}They keep least of the {FIGURES_IN_WORDS[least]} ({scores[least]:.3f}); the lines on the bars "
-        f"are "
+        f"{overall}They keep least of the {FIGURES_IN_WORDS[least]} ({scores[least]:.3f}); the lines on the bars are "
         "95 % intervals."
         if parts
         else overall.rstrip()

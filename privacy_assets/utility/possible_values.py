@@ -72,8 +72,7 @@ def _between_ends(name: str, table: pd.DataFrame, mask: Interval, known: pd.Seri
         if known is None:
             raise InvalidSettingError(
                 f"Column {name!r} has ranges of ordered categories, and the release does not contain their order. "
-                f"Expected "
-                "a `domain` with the column. No record was drawn."
+                "Expected a `domain` with the column. No record was drawn."
             )
         return known
     if not kinds:

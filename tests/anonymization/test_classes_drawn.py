@@ -43,8 +43,7 @@ def test_rectangles_of_few_records_are_not_drawn_and_thousands_stay_small():
     drawn = draw_rectangles(rectangles, "age", "income")
     assert drawn.text == (
         "The wider and higher a rectangle, the less the records of its class reveal about age and income; 1,000 of "
-        "6,000 "
-        "are drawn."
+        "6,000 are drawn."
     )
     assert len(drawn.png()) < LARGEST_PICTURE_BYTES
     few = rectangles[rectangles["rows"] < SMALLEST_GROUP_DRAWN]

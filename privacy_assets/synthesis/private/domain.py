@@ -195,8 +195,7 @@ class PublicDomain:
         if problems:
             raise InvalidSettingError(
                 f"The contract does not give a public domain for {len(problems)} columns: {'; '.join(problems)}. A "
-                f"domain "
-                f"that is read from the table would reveal who is in it. {UNDONE}"
+                f"domain that is read from the table would reveal who is in it. {UNDONE}"
             )
         return cls(tuple(columns))
 

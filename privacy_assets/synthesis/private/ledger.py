@@ -159,8 +159,7 @@ class PrivacyLedger:
         if len(entries) < last.number:
             raise PrivacyBudgetError(
                 f"The ledger of the privacy budget of {self.population!r} has {len(entries)} fits, and its witness "
-                f"knows of {last.number}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The "
-                f"spent "
+                f"knows of {last.number}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The spent "
                 f"budget stays spent. Restore the newest copy. {UNDONE}"
             )
         if entries[last.number - 1] != last:
@@ -181,7 +180,6 @@ class PrivacyLedger:
             raise PrivacyBudgetError(
                 f"The ledger of the privacy budget of {self.population!r} lacks {n_missing} fits that are known to "
                 f"have been made: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The spent budget "
-                f""
                 f"stays spent. Restore the newest copy. {UNDONE}"
             )
 

@@ -91,8 +91,7 @@ class MstSettings:
         if self.rows_per_person != 1 and contract.person is None:
             raise InvalidSettingError(
                 f"rows_per_person is {self.rows_per_person}, but the contract does not name a person column, so each "
-                f"record "
-                f"counts as a person. {UNDONE}"
+                f"record counts as a person. {UNDONE}"
             )
         require_opendp()
 
