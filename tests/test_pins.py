@@ -33,8 +33,8 @@ def test_pins_admit_the_oldest_patch_release_of_a_promised_python(promised):
     pinned = {name: each for name, each in INSTALLED.items() if Version(each.version) == PINS.get(name)}
     assert "dagster" in pinned, "these tests run in an environment that was not installed with constraints.txt"
     refusing = {
-        f"{name}=={each.version}": each.metadata["Requires-Python"]
+        f"{name}=={each.version}": required
         for name, each in pinned.items()
-        if each.metadata["Requires-Python"] and oldest not in SpecifierSet(each.metadata["Requires-Python"])
+        if (required := each.metadata.get("Requires-Python")) and oldest not in SpecifierSet(required)
     }
     assert not refusing

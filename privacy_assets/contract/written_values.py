@@ -53,7 +53,11 @@ def _is_format(form: object) -> bool:
         return False
     moment = dt.datetime(2021, 12, 30, 23, 58, 59, tzinfo=dt.UTC)
     try:
-        read = dt.datetime.strptime(moment.strftime(form), form)
+        written = moment.strftime(form)
+        # Python deprecates reading a day and a month without a year. In 2027 the days of the week are the same.
+        if written == moment.replace(year=2027).strftime(form):
+            return False
+        read = dt.datetime.strptime(written, form)
     except ValueError:
         return False
     return read.year == moment.year

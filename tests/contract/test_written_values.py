@@ -100,6 +100,7 @@ def test_zones_of_a_format_are_kept():
     [
         ({"type": "integer", "format": "%d.%m.%Y"}, "which only a datetime column can have"),
         ({"type": "datetime", "format": "%d.%m"}, "not one of strftime"),
+        ({"type": "datetime", "format": "%a %d.%m, week %W"}, "not one of strftime"),
         ({"type": "datetime", "format": 3}, "not one of strftime"),
         ({"type": "text", "decimal": ","}, "which only integer and float columns can have"),
         ({"type": "float", "decimal": ";"}, "has the decimal mark ';'"),

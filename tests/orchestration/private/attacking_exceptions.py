@@ -79,7 +79,7 @@ def attacks(cell: str, number: int) -> dict[str, Callable[[], NoReturn]]:
         "our error with a setting of others": lambda: TableFile(cell),
         "our error, raised by no frame": _of_a_future(InvalidTableError(cell)),
         "our refusal, raised by no frame": _of_a_future(ReleaseRefused(cell)),
-        "code that pretends to be ours": _compiled(cell, f"{DIRECTORY}/tables/errors.py"),
+        "code that pretends to be ours": _compiled(cell, f"{DIRECTORY}/pretended/errors.py"),
         "code of a folder of our name": _compiled(cell, f"/home/somebody/privacy_assets/{cell}.py"),
         "code of a file named after a cell": _compiled(cell, cell),
         "a function named after a cell": _named_function(cell),
