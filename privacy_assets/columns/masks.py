@@ -272,7 +272,7 @@ class ReleaseModel:
     def from_labels(
         cls, labels: Sequence[str], *, exact: Sequence[str] = (), suppressed: Sequence[str] = ()
     ) -> ReleaseModel:
-        """Describe a release with the column names of the original.
+        """Return the masks of columns that keep the names of the original: labels, exact or suppressed.
 
         Parameters
         ----------
