@@ -179,7 +179,7 @@ METRICS: Mapping[str, Metric] = {
         "at_least",
         1,
         math.inf,
-        "fewest values of a sensitive column in a class",
+        "smallest number of values of a sensitive column in a class",
         advice=CERTAIN_ADVICE,
         protects_from=2,
     ),
