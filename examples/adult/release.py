@@ -1,4 +1,4 @@
-"""Release the records of UCI Adult in classes of at least 5 people that read the same.
+"""Release the records of UCI Adult in classes of at least 5 people with equal quasi-identifiers.
 
 Download the data set "Adult" from the UCI Machine Learning Repository, and name its file `adult.data` in ADULT_FILE:
 

@@ -1,7 +1,7 @@
 """An anonymized table as its reader has it: its columns, its measures and whether it meets the contract.
 
-The gate applies this to the exact table that would be released. Of the step that made it, the gate only uses the source
-record of each row.
+The gate applies this to the exact table that would be released. From the step that made it, the gate only uses which
+source record each row is.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def anonymize_coded(
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        As `anonymize`, and for settings that need the table in memory.
+        If `anonymize` would refuse the arguments, or if a setting needs the table in memory.
 
     Notes
     -----

@@ -89,7 +89,7 @@ class MethodSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeSettings(MethodSettings):
-    """All that shapes an anonymization, except the table; :func:`~.anonymize.anonymize` explains each setting."""
+    """All settings that affect an anonymization, except the table; :func:`~.anonymize.anonymize` explains each."""
 
     quasi_identifiers: tuple[str, ...]
     k: int

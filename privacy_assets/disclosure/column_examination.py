@@ -89,7 +89,7 @@ class ColumnExamination:
     reads_like : mapping of str to float
         Share of the distinct texts with each shape (``SHAPES``), if at least 5 %.
     finding : {"identifying", "nearly_unique", "ordinary"}
-        Whether it looks identifying; ``"nearly_unique"`` is a measure with a value that is unique for many people.
+        Whether it looks identifying; ``"nearly_unique"`` is a measure whose values are unique to many people.
     reasons : tuple of str
         Reasons; empty for an ordinary column.
     """

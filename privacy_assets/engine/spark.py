@@ -271,7 +271,7 @@ def _refuse(failure: str | None, task: str) -> None:
     """Raise an error without Spark's error, not even as its context."""
     if failure is not None:
         raise EngineError(
-            f"Spark could not {task} ({failure}). None of their results were kept. Spark's own log on the cluster has "
+            f"Spark could not {task} ({failure}). No results were kept. Spark's own log on the cluster has "
             "the cause: a worker or session that was lost, too little memory, or a server that does not answer."
         )
 

@@ -143,7 +143,7 @@ class CurveSearch:
             self._count([known for known in ahead if not self._is_counted_on_every_record(known)], 0)
 
     def _is_counted_on_every_record(self, known: tuple[str, ...]) -> bool:
-        """Whether a set must be counted for all records, or takes no longer than for a sample, by grouping rows."""
+        """Whether a set is counted for all records: as required, or as fast as a sample because rows are grouped."""
         return frozenset(known) in self.on_every_record or self.index.is_grouped(known)
 
     def _report(self, n_more: int) -> None:

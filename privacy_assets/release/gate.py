@@ -292,7 +292,7 @@ def _a_limit_protects(policy: Policy, side: str) -> Verdict:
     reason = (
         f"the policy has a blocking limit that protects {side} records"
         if protects
-        else f"the policy has no limit of severity 'error' that prevents {side} records from singling people out"
+        else f"the policy has no limit of severity 'error' that prevents singling people out of {side} records"
     )
     advice = f"Add a limit to the policy, for example on {EXAMPLE_METRICS[side]}."
     return _verdict(f"the_policy_limits_the_{side}_side", protects, reason, advice)

@@ -149,7 +149,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         math.inf,
-        "total epsilon of all fits on the same people, used or not; no value for other methods",
+        "total epsilon of all fits on the same people, including unused fits; no value for other methods",
         advice="Draw from the existing noisy model. The spent budget stays spent.",
     ),
     "delta": Metric(

@@ -62,7 +62,7 @@ _QUESTIONS = {
     ),
     "rare_text": _Question(
         "Membership",
-        "Are there texts that fewer than 3 people have?",
+        "Do synthetic records have texts that fewer than 3 people have?",
         False,
         "texts that the synthesizer invented",
     ),

@@ -28,7 +28,7 @@ NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 
 @dataclass(frozen=True, kw_only=True)
 class SemanticSettings:
-    """All that shapes an assessment, except table, scales and model; ``assess_semantic_risk`` explains each setting."""
+    """All settings that affect an assessment, except table, scales and model; see ``assess_semantic_risk``."""
 
     risk_limit: float | None = setting(
         None, "Largest basic semantic risk of a record; by default the limit of the policy.", 0.2
@@ -148,7 +148,7 @@ def largest_risky(risk_limit: float) -> int:
     Raises
     ------
     InvalidSettingError
-        As for :func:`smallest_acceptable`.
+        If it is not a risk, or is too small to be one in a number of records.
     """
     _require_risk(risk_limit)
     s = floor(1 / risk_limit) + 1

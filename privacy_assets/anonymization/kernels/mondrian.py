@@ -172,7 +172,7 @@ def _grow(
     fewest_kept = FEWEST_ROWS_KEPT
     for j in range(n_dimensions):
         if dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS:
-            # Small classes do not have fewer bins, so keeping them soon costs more than counting.
+            # Its bins do not become fewer in small classes, so keeping them soon costs more than counting.
             has_large_set = True
             fewest_kept += dimensions.n_values[j]
     is_plain = not (models.counts_people or models.needs_values or has_large_set)

@@ -126,7 +126,9 @@ class PartitionsYaml(YamlSettings):
     start_date: str | None = Field(
         None, description="First day of daily, weekly or monthly partitions.", examples=["2026-01-01"]
     )
-    end_date: str | None = Field(None, description="The day after their last day.", examples=["2027-01-01"])
+    end_date: str | None = Field(
+        None, description="Day by which the last partition has ended.", examples=["2027-01-01"]
+    )
     timezone: str | None = Field(
         None, description="Time zone of the start and end dates; by default UTC.", examples=["Europe/Berlin"]
     )
