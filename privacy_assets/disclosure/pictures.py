@@ -44,8 +44,8 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
         said = f"More is revealed about originals than about people whom the synthesizer never saw: {', '.join(found)}."
     elif is_answered:
         said = (
-            "No more is revealed about originals than about people whom the synthesizer never saw, given chance and the "
-            f"number of questions ({len(rows)})."
+            "No more is revealed about originals than about people whom the synthesizer never saw, given chance and "
+            f"the number of questions ({len(rows)})."
         )
     else:
         said = "These tables cannot answer whether originals are revealed more than people in the control."

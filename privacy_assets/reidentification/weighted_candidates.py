@@ -99,7 +99,8 @@ class WeightedCandidates:
     MaskError, InvalidTableError, InvalidSettingError
         If `CandidateIndex` would refuse the arguments; if several models do not determine how probable each cell is;
         or if noise differs greatly from its mask in 100 records or more: in the standard deviation by a factor of two,
-        or in the number of values that a transition matrix keeps. Masks that differ between several models are not compared in this way.
+        or in the number of values that a transition matrix keeps. Masks that differ between several models are not
+        compared in this way.
 
     Notes
     -----
