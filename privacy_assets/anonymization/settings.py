@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import REQUIRED, is_integer, is_number, one_of, setting
 from privacy_assets.setting_checks import require as require_setting
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 
 require = partial(require_setting, consequence="Nothing was anonymized.")
 
@@ -116,7 +117,7 @@ class AnonymizeSettings(MethodSettings):
 
     def described(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        described = asdict(self)
+        described = {ALGORITHM: algorithm_of("anonymization"), **asdict(self)}
         for name in ("quasi_identifiers", "sensitive", "direct_identifiers"):
             described[name] = list(described[name])
         for name in ("k", "seed"):

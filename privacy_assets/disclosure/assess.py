@@ -42,6 +42,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.memory import give_back_memory
 
 FEWEST_PEOPLE: Final = 50
@@ -229,6 +230,7 @@ def _assess(
         _by_column(records, evidence, of_people, settings.sensitive or records.columns),
         pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),
         {
+            ALGORITHM: algorithm_of("disclosure_assessment"),
             **settings.to_json(),
             "columns": list(records.columns),
             "precision": records.precision,

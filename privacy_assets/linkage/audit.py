@@ -20,6 +20,7 @@ from privacy_assets.linkage.evaluation import LinkerProgress, evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import MAX_PAIRS, link_by_fellegi_sunter
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.setting_checks import is_integer, is_number, one_of, require
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.artifact import Artifact
 
 Method = Literal["distance", "fellegi_sunter"]
@@ -198,6 +199,7 @@ def audit_linkage(
         "n_original": len(original),
     }
     settings = {
+        ALGORITHM: algorithm_of("linkage_audit"),
         "method": method,
         "known": columns,
         "n_records": None if n_records is None else int(n_records),

@@ -38,6 +38,7 @@ from privacy_assets.mpucc.settings import (
     largest_size,
 )
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
 
@@ -300,6 +301,7 @@ def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str,
     """Return all settings that affect the result, as JSON values."""
     columns = list(tables.columns)
     return {
+        ALGORITHM: algorithm_of("mpucc_assessment"),
         **settings.described(),
         "columns": columns,
         "columns_without_values": [name for name, kind in zip(columns, tables.kinds, strict=True) if kind == "missing"],

@@ -23,6 +23,7 @@ from privacy_assets.reidentification.candidate_index import CandidateIndex, Figu
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
@@ -239,6 +240,7 @@ def assess_reidentification(
     search = CurveSearch(index, k, named, quasi_identifiers, curve_sample, seed, progress, n_sets)
     search.run(max_known)
     settings = {
+        ALGORITHM: algorithm_of("reidentification_assessment"),
         "known": [list(each) for each in named],
         "quasi_identifiers": list(quasi_identifiers),
         "max_known": int(max_known),

@@ -29,6 +29,8 @@ class TableEvidence:
         Fingerprints of the tables it was made from, by stage, as recorded in the artifact or the materialization.
     content : str or None
         Fingerprint of the contained table, if the artifact is more than a table.
+    settings : mapping of str to JSON values or None
+        Settings that it was made with, if it is an assessment or an anonymization.
     """
 
     digest: str | None
@@ -36,6 +38,7 @@ class TableEvidence:
     run_id: str | None
     made_of: Mapping[str, str] = field(default_factory=dict)
     content: str | None = None
+    settings: Mapping[str, Any] | None = None
 
     @property
     def made_by_run(self) -> bool:
@@ -45,10 +48,9 @@ class TableEvidence:
 
 @dataclass(frozen=True)
 class AssessmentEvidence(TableEvidence):
-    """An assessment: its figures and the settings it was made with."""
+    """An assessment, with its figures."""
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
+from privacy_assets.storage.algorithms import algorithm_of, is_of_this_version
 
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 """Assessments without an asset; the gate measures them on exactly the table that it would release."""
@@ -41,6 +42,7 @@ EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_cl
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 MOST_WAIVERS_SHOWN = 20
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
+_ANOTHER_VERSION = "another version of the algorithm made {}; expected {}"
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def verdicts(
     limits = policy.limits_of(evidence.side)
     decided = [_a_limit_protects(policy, evidence.side)]
     decided.append(_table_is_as_recorded(evidence, fingerprint))
+    decided.extend(_table_is_of_this_version(evidence))
     decided.append(_table_keeps_the_contract(evidence))
     decided.extend(_columns_may_leave(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
@@ -227,7 +230,9 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
         weaker = list(_other_settings(name, assessment.settings, evidence.asked_for.get(name)))
         if name == DISCLOSURE and any(limit.needs_control for limit in policy.limits):
             weaker += _too_small_control(assessment.settings, policy.required)
-    advice = "Assess with the settings that the policy requires, or change the policy."
+    if not is_of_this_version(assessment.settings, name):
+        weaker.append(_ANOTHER_VERSION.format(name, algorithm_of(name)))
+    advice = "Assess again, with the settings that the policy requires, or change the policy."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "the settings are as the policy requires", advice)
 
 
@@ -313,6 +318,16 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
         "interrupted"
     )
     return _verdict(sentence, same, reason, advice)
+
+
+def _table_is_of_this_version(evidence: Evidence) -> Iterator[Verdict]:
+    """Decide on the version of an anonymization; other tables are not made by an algorithm of this package alone."""
+    table, stage = evidence.tables.get(evidence.stage), evidence.stage
+    if table is not None and table.settings is not None:
+        is_ours = is_of_this_version(table.settings, "anonymization")
+        expected = algorithm_of("anonymization")
+        reason = f"{expected} made {stage}" if is_ours else _ANOTHER_VERSION.format(stage, expected)
+        yield _verdict(f"this_version_made_{stage}", is_ours, reason, f"Materialize from {stage} on.")
 
 
 def _table_keeps_the_contract(evidence: Evidence) -> Verdict:

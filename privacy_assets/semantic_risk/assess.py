@@ -34,6 +34,7 @@ from privacy_assets.semantic_risk.settings import (
     smallest_acceptable,
 )
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.result_columns import labels_at
 
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
@@ -197,7 +198,12 @@ def _assess(
         chains.chains,
         describe_neighborhood(context, measures),
         pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
-        {**settings.described(), "scales": context.scales, "n_records": context.n_records},
+        {
+            ALGORITHM: algorithm_of("semantic_assessment"),
+            **settings.described(),
+            "scales": context.scales,
+            "n_records": context.n_records,
+        },
         (*notes, *_notes_on_chains(chains, settings), *given.notes),
     )
 

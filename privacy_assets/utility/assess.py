@@ -20,6 +20,7 @@ from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.utility.counted import (
     ALL,
     ALL_AND_WITHOUT_ONE,
@@ -194,6 +195,7 @@ class Judge:
         codes = self.grid.encode(released, "release")
         problem = self.problem or _too_few(len(self.original), len(self.control), len(released))
         settings = {
+            ALGORITHM: algorithm_of("utility_assessment"),
             "seed": self.seed,
             "columns": self.grid.names,
             "lacked_columns": [name for name in self.grid.names if name not in shared],

@@ -22,6 +22,7 @@ from privacy_assets.release import files
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.algorithms import VERSIONS
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import CONTRACT, NAME, Project, blocked_by, failure_of, key, people, refusal
@@ -285,6 +286,17 @@ def test_a_contract_that_changed_since_is_asked_again(project):
     changed = definitions_of(project, contract=narrower)
     assert_refused(project, run_release(project, changed), "does not meet the current contract")
     assert_released(project, run_release(project, definitions_of(project)))
+
+
+def test_a_table_by_another_version_of_the_algorithm_is_refused(project, monkeypatch):
+    definitions = definitions_of(project)
+    with monkeypatch.context() as earlier:
+        earlier.setitem(VERSIONS, "anonymization", 0)
+        project.run(definitions, "source", "anonymized")
+    reason = "another version of the algorithm made anonymized; expected anonymization/1"
+    assert_refused(project, run_release(project, definitions), reason)
+    project.run(definitions, "anonymized")
+    assert_released(project, run_release(project, definitions))
 
 
 def test_a_partition_is_held_by_its_own_evidence(tmp_path):

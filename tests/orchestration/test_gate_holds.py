@@ -31,6 +31,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Synthesis,
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.algorithms import VERSIONS
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
@@ -484,6 +485,23 @@ def test_an_assessment_under_weaker_settings_is_refused_by_a_policy_that_changed
     weak = project.definitions(assessment=assessment, policy=policy_requiring(**required))
     project.run(weak, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert_refused(project, release_alone(project, project.definitions()), reason)
+
+
+@pytest.mark.parametrize("assessment", ASSESSMENTS)
+def test_an_assessment_by_another_version_of_its_algorithm_is_refused(project, monkeypatch, assessment):
+    definitions = project.definitions()
+    with monkeypatch.context() as earlier:
+        earlier.setitem(VERSIONS, assessment, 0)
+        project.run(definitions)
+        assert len(project.releases()) == 1
+    shutil.rmtree(project.root / "releases" / NAME)
+    assert_refused(
+        project,
+        release_alone(project, definitions),
+        f"another version of the algorithm made {assessment}; expected {assessment}/1",
+    )
+    project.run(definitions, *ASSESSMENTS)
+    assert_released(project, release_alone(project, definitions))
 
 
 def test_an_assessment_at_a_precision_set_by_hand_is_refused(project):

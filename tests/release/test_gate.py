@@ -14,12 +14,14 @@ from privacy_assets.release.evidence import (
     TableEvidence,
 )
 from privacy_assets.release.gate import is_admitted, limit_verdict, verdicts
-from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC
+from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.storage.algorithms import VERSIONS, algorithm_of
 
 POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
 MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p"}
 SETTINGS = {
+    "algorithm": algorithm_of(MPUCC),
     "search": "exact",
     "columns": ["age", "sex", "plan", "visits"],
     "complete_up_to": 3,
@@ -28,7 +30,12 @@ SETTINGS = {
     "confidence_level": 0.95,
     "deduplicate": True,
 }
-DISCLOSURE_SETTINGS = {"columns": SETTINGS["columns"], "level": 0.05, "n_people": {"original": 400, "control": 100}}
+DISCLOSURE_SETTINGS = {
+    "algorithm": algorithm_of(DISCLOSURE),
+    "columns": SETTINGS["columns"],
+    "level": 0.05,
+    "n_people": {"original": 400, "control": 100},
+}
 
 
 PLAN = ColumnExamination("plan", "other", "text", 500, 3, 0.006, 0.0, 6, 5.0)
@@ -250,6 +257,44 @@ def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, r
     assert all(verdict.advice for verdict in decided if verdict.blocks)
 
 
+OF_ANOTHER_VERSION = [None, "", "mpucc_assessment/0", "mpucc_assessment/2", "disclosure_assessment/1", "1", 1, ["a"]]
+
+
+@pytest.mark.parametrize("found", OF_ANOTHER_VERSION)
+def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
+    decided = verdicts(POLICY, with_settings(algorithm=found), "s")
+    blocks = [verdict for verdict in decided if verdict.blocks]
+    assert [verdict.name for verdict in blocks] == ["mpucc_assessment_settings_meet_the_policy"]
+    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/1"
+    assert blocks[0].reason == expected
+    assert "Assess again" in blocks[0].advice
+
+
+@pytest.mark.parametrize("name", [MPUCC, DISCLOSURE, REIDENTIFICATION, SEMANTIC, UTILITY])
+def test_every_assessment_that_a_policy_limits_has_a_version(name):
+    assert name in VERSIONS
+    evidence = replace(
+        good_evidence(),
+        assessments={name: AssessmentEvidence("d", "d", "run", settings={"algorithm": f"{name}/0"})},
+        asked_for={name: {}},
+        must_succeed=(name,),
+    )
+    (verdict,) = [each for each in verdicts(POLICY, evidence, "s") if each.name == f"{name}_settings_meet_the_policy"]
+    assert not verdict.passed
+    assert f"another version of the algorithm made {name}" in verdict.reason
+
+
+@pytest.mark.parametrize(("settings", "blocks"), [({}, True), ({"algorithm": "anonymization/0"}, True), (None, False)])
+def test_an_anonymization_of_another_version_is_stale(settings, blocks):
+    made = TableEvidence("artifact", "artifact", "run", made_of={"source": "r"}, content="t", settings=settings)
+    evidence = anonymized_evidence(tables={**anonymized_evidence().tables, "anonymized": made})
+    refused = [verdict.name for verdict in verdicts(ANONYMIZED, evidence, "t") if verdict.blocks]
+    assert ("this_version_made_anonymized" in refused) is blocks
+    ours = replace(made, settings={"algorithm": algorithm_of("anonymization")})
+    evidence = anonymized_evidence(tables={**anonymized_evidence().tables, "anonymized": ours})
+    assert "this_version_made_anonymized" not in [v.name for v in verdicts(ANONYMIZED, evidence, "t") if v.blocks]
+
+
 def test_another_content_than_the_assessed_is_refused():
     assert blocking(good_evidence(), fingerprint="t") == [
         "synthetic_is_as_recorded",
@@ -362,6 +407,7 @@ def test_a_side_that_no_limit_protects_is_refused(limit):
 CANDIDATES = Policy((Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2)), known=(("age",),))
 ASKED_FOR = {"known": [["age"]], "subject": "person", "other_releases": [["last_year", "number"]]}
 ASSESSED = {
+    "algorithm": algorithm_of(REIDENTIFICATION),
     "known": [["age", "sex"]],
     "subject": "person",
     "other_releases": [{"name": "last_year", "key": "number", "model": {}}],

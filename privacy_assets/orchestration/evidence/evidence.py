@@ -126,7 +126,9 @@ class _Storage(Storage):
             lambda stored: (Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]),
         )
         anonymization, digest, content = found or (None, None, None)
-        return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
+        settings = None if anonymization is None else anonymization.settings
+        made_of, run_id = recorded.made_of, recorded.run_id
+        return anonymization, TableEvidence(digest, recorded.version, run_id, made_of, content, settings)
 
     def evidence(self, stages: Iterable[str], at_hand: Mapping[str, str | None]) -> dict[str, TableEvidence]:
         """Return the evidence about plain tables, some of which are already loaded."""
