@@ -1,27 +1,31 @@
 """Identification of this package's own frames, classes and errors.
 
-Names and paths alone are not enough: a user's file may be in a folder with this package's name, and a user's class may
-claim to come from here. So a frame counts if it runs in a module of this package, and a class counts if such a module
-defines it.
+Names alone are not enough: a user's file may be called ``code.py``, like a module of Python, or be in a folder with
+this package's name, and a user's class may claim to come from here. So a frame counts if it runs in a module whose file
+lies in this package, and a class counts if such a module defines it. The same applies to the libraries.
 """
 
 import os
+import re
 import sys
-from functools import lru_cache
+import sysconfig
+from functools import cache, lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
 DIRECTORY = os.path.realpath(os.path.dirname(__file__))  # noqa: PTH120
-GENERATED = "<string>"
-"""File name of methods that `dataclasses` generates."""
+PYTHON = "python"
+"""Stands for the standard library."""
 LIBRARIES = frozenset(
     {
-        *sys.stdlib_module_names,
-        *("dagster", "dagster_shared", "numba", "numpy", "pandas", "pandera", "pyarrow", "pydantic", "scipy", "upath"),
+        *(PYTHON, PACKAGE, "dagster", "dagster_shared", "numba", "numpy", "pandas", "pandera", "pyarrow", "pydantic"),
+        *("scipy", "upath"),
     }
 )
 """Libraries that this package calls, and that may call it back."""
+INSTALLED = re.compile(r".*/(?:site|dist)-packages/([^/.]+)")
+"""Path of an installed file, up to the name of its library."""
 
 
 class MadeHere:
@@ -43,10 +47,11 @@ def is_own_frame(frame: FrameType) -> bool:
 
 def is_trusted_frame(frame: FrameType) -> bool:
     """Return whether a frame may be between this package and its own error, because it is not foreign code."""
-    name = _module_of(frame)
-    if _is_in(name, PACKAGE):
-        return frame.f_code.co_filename == GENERATED or _lies_here(frame.f_code)
-    return name is not None and name.partition(".")[0] in LIBRARIES
+    module, filename = _module_of(frame), frame.f_code.co_filename
+    if module is None or type(filename) is not str:
+        return False
+    # Code that is frozen, generated or written in C does not name its file; its module does.
+    return (_library_at(filename) if filename.startswith(os.sep) else library_of(module)) in LIBRARIES
 
 
 def is_own_class(cls: type) -> bool:
@@ -65,6 +70,31 @@ def found_under(cls: type, module: str | None, name: str | None) -> bool:
     """Return whether a module has exactly this class under this name."""
     there = sys.modules.get(module) if module is not None else None
     return name is not None and getattr(there, "__dict__", {}).get(name) is cls
+
+
+def library_of(module: str | None) -> str | None:
+    """Return the library in whose directory the file of a loaded module lies; None for a module of others."""
+    namespace = getattr(sys.modules.get(module or ""), "__dict__", {})
+    filename = namespace.get("__file__")
+    if filename is None and namespace.get("__name__") in sys.builtin_module_names:
+        return PYTHON
+    return _library_at(filename) if type(filename) is str else None
+
+
+@lru_cache(maxsize=4096)
+def _library_at(filename: str) -> str | None:
+    if _is_below(filename):
+        return PACKAGE
+    path = os.path.realpath(filename)
+    installed = INSTALLED.match(path)
+    if installed is not None:
+        return installed[1]
+    return PYTHON if path.startswith(_directories_of_python()) else None
+
+
+@cache
+def _directories_of_python() -> tuple[str, ...]:
+    return tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
 
 
 def _module_of(frame: FrameType) -> str | None:

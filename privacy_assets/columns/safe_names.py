@@ -7,10 +7,9 @@ from zoneinfo import available_timezones
 import numpy as np
 import pandas as pd
 
-from privacy_assets.own_code import LIBRARIES, PACKAGE, found_under, written_names
+from privacy_assets.own_code import LIBRARIES, found_under, library_of, written_names
 
 NAMED_LIBRARIES = LIBRARIES | {
-    PACKAGE,
     *("_duckdb", "botocore", "dask", "duckdb", "httpx", "polars", "psycopg", "pyspark", "requests", "sklearn"),
     *("snowflake", "sqlalchemy", "urllib3", "yaml"),
 }
@@ -29,7 +28,7 @@ def class_name(cls: type) -> str:
     """
     for each in type.__dict__["__mro__"].__get__(cls):
         module, name = written_names(each)
-        if module is not None and module.partition(".")[0] in NAMED_LIBRARIES and found_under(each, module, name):
+        if found_under(each, module, name) and library_of(module) in NAMED_LIBRARIES:
             return str(name) if each is cls else f"subclass of {name}"
     return "object"
 
