@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, cells_of_classes, route_rows
 from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
@@ -167,6 +168,7 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
             f"The tree is a {type(tree).__name__}. Expected the CutTree of an anonymization by the method 'mondrian'; "
             "'lattice' does not make cuts. Nothing was classified."
         )
+    require_unique_text_names(table)
     missing = [scale.name for scale in tree.scales if scale.name not in table.columns]
     if missing:
         raise InvalidTableError(

@@ -1,11 +1,14 @@
 """Names of the columns of a table."""
 
-from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
 
 from privacy_assets.errors import InvalidTableError
+
+MOST_POSITIONS: Final = 20
+"""Positions that a message lists; the others are counted."""
 
 
 def require_unique_text_names(table: pd.DataFrame) -> None:
@@ -15,12 +18,39 @@ def require_unique_text_names(table: pd.DataFrame) -> None:
 
 def require_unique_names(names: Sequence[object]) -> None:
     """Raise InvalidTableError unless all names of columns are distinct strings."""
-    not_text = [position for position, name in enumerate(names) if not isinstance(name, str)]
-    if not_text:
-        raise InvalidTableError(
-            f"The columns at positions {not_text} have names that are not strings. Rename them, for example with "
-            "`table.columns = table.columns.astype(str)`."
-        )
-    repeated = sorted({str(name) for name, count in Counter(names).items() if count > 1})
-    if repeated:
-        raise InvalidTableError(f"Column names are repeated: {repeated}. Expected distinct names.")
+    problem = problem_of_names(names)
+    if problem:
+        raise InvalidTableError(problem)
+
+
+def problem_of_names(names: Sequence[object]) -> str:
+    """Return what is wrong with names that are not distinct strings; names are not shown, because they may be cells."""
+    odd, again, known = [], [], set()
+    for place, name in enumerate(names):
+        if not _is_text(name):
+            odd.append(place)
+        elif name in known:
+            again.append(place)
+        known.add(name)
+    if not odd and not again:
+        return ""
+    found = {"are not text": odd, "are repeated": again}
+    shown = " and ".join(
+        f"{len(places):,} {what} (positions {_some(places)})" for what, places in found.items() if places
+    )
+    return (
+        f"The table has {len(names):,} columns; of their names, {shown}. Expected a different text for each column. "
+        "Rename them, for example with `table.columns = [...]`."
+    )
+
+
+def _is_text(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(name.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _some(places: Sequence[int]) -> str:
+    more = f", and {len(places) - MOST_POSITIONS:,} more" if len(places) > MOST_POSITIONS else ""
+    return ", ".join(map(str, places[:MOST_POSITIONS])) + more

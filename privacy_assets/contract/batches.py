@@ -163,7 +163,7 @@ class BatchAdmission:
         return failures
 
     def _check_shape(self, batch: pd.DataFrame) -> None:
-        names = [str(name) for name in batch.columns]
+        names = list(batch.columns)
         if self._names is None:
             self._shape = [each for each in shape_failures(batch, self._contract.columns) if each[1] != "has_records"]
             self._names = names

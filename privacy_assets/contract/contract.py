@@ -18,6 +18,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pandas.api import types
 
+from privacy_assets.columns.column_names import problem_of_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
@@ -39,7 +40,6 @@ TABLE: Final = "(table)"
 REMEDIES: Final[Mapping[str, str]] = {
     "has_mostly_columns_of_the_contract": "a file without a header has values as names, so they are withheld",
     "is_in_the_contract": "give an extra column a role in the contract, or drop it",
-    "is_named_once": "rename repeated columns",
     "is_not_all_missing": "drop a column without values from table and contract",
     "is_finite": "replace infinite values",
     "has_one_time_zone": "convert mixed time zones to one, such as UTC",
@@ -427,9 +427,11 @@ def shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failu
     """Compare the columns; after failures of the `TABLE`, nothing else is checked."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
-    names = [str(name) for name in table.columns]
-    repeated = {name: names.count(name) for name in names if names.count(name) > 1}
-    extra = [name for name in dict.fromkeys(names) if name not in expected]
+    names = list(table.columns)
+    problem = problem_of_names(names)
+    if problem:
+        raise ContractError(problem, ((TABLE, "has_different_texts_as_names", 1),))
+    extra = [name for name in names if name not in expected]
     if not set(names) & set(expected):
         # In a file read without its header, the names are values, which must not be shown.
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
@@ -437,11 +439,8 @@ def shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failu
     if missing and len(extra) >= len(set(names) & set(expected)):
         # It may be a file without its header, so the names may be values.
         return [(TABLE, "has_mostly_columns_of_the_contract", len(extra)), *missing]
-    failures = [(name, "is_named_once", count) for name, count in repeated.items()] + missing
-    failures += [(name, "is_in_the_contract", 1) for name in extra]
-    if repeated or len(table) == 0:
-        failures.append((TABLE, "has_unique_columns" if repeated else "has_records", len(repeated) or 1))
-    return failures
+    failures = missing + [(name, "is_in_the_contract", 1) for name in extra]
+    return failures if len(table) else [*failures, (TABLE, "has_records", 1)]
 
 
 def _check_name(check: Any) -> str:
@@ -492,6 +491,5 @@ def _sentence(column: str, check: str, count: int) -> str:
     words = {
         "is_present": "is missing",
         "is_in_the_contract": "is not in the contract",
-        "is_named_once": f"occurs {count} times",
     }
     return f"column {column!r} {words.get(check) or f'fails {check} in {count} records'}"

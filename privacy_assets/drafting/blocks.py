@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 
 import pandas as pd
 
+from privacy_assets.columns.column_names import problem_of_names, require_unique_text_names
 from privacy_assets.disclosure.text_shapes import shape_of
 from privacy_assets.errors import InvalidTableError
 
@@ -76,7 +77,9 @@ def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlo
     InvalidTableError
         If the frame has no columns or no rows, or its names are repeated or not text.
     """
-    _require_names(list(table.columns), subject)
+    require_unique_text_names(table)
+    if not len(table.columns):
+        raise InvalidTableError(f"{subject} has no columns. Expected a table.")
     if not len(table):
         raise InvalidTableError(
             f"{subject} has {table.shape[1]:,} columns and no rows, so there is nothing to draft from. Expected some "
@@ -189,8 +192,10 @@ def _not_utf8(path: Path) -> str:
 def _open_csv(path: Path, start: bytes) -> TableBlocks:
     separator = _separator(start)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        names = _first_record(file, separator, path)
-    _require_names(names, repr(str(path)))
+        header = _first_record(file, separator, path)
+    # pandas, R and spreadsheets write a column of row names without a name; pandas reads it with this one.
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
+    _require_names(names, path)
     return TableBlocks(tuple(names), _csv_blocks(path, names, separator), "csv", separator)
 
 
@@ -323,21 +328,11 @@ def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Rag
     raise InvalidTableError(f"{str(path)!r} cannot be read as CSV. Expected fields separated by {separator!r}.")
 
 
-def _require_names(names: Sequence[object], subject: str) -> None:
-    """Refuse names that a contract cannot have; they are counted but not shown, because they may be cells."""
-    n_others = sum(not isinstance(name, str) for name in names)
-    texts = [name for name in names if isinstance(name, str)]
-    n_empty = sum(not name.strip() for name in texts)
-    n_repeated = len(texts) - len(set(texts))
-    if not names:
-        raise InvalidTableError(f"{subject} has no columns. Expected a table.")
-    if n_others or n_empty or n_repeated:
-        found = {"are not text": n_others, "are empty": n_empty, "repeat another": n_repeated}
-        shown = ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
-        raise InvalidTableError(
-            f"{subject} has {len(names):,} columns; of their names, {shown}. Expected a first line with a different "
-            "name for each column; correct the names (they are not shown, because they may be cells)."
-        )
+def _require_names(names: Sequence[str], path: Path) -> None:
+    """Refuse names of a file that a contract cannot have."""
+    problem = problem_of_names(names) if names else "It has no columns. Expected a table."
+    if problem:
+        raise InvalidTableError(f"{str(path)!r} cannot be used: {problem}")
 
 
 def _require_header(path: Path, names: Sequence[str], block: pd.DataFrame) -> None:
@@ -377,7 +372,7 @@ def _open_parquet(path: Path) -> TableBlocks:
     types_of = _nullable_integers().get
     blocks = (batch.to_pandas(types_mapper=types_of) for batch in file.iter_batches(batch_size=step))
     names = list(file.schema_arrow.empty_table().to_pandas().columns)
-    _require_names(names, repr(str(path)))
+    _require_names(names, path)
     if not n_rows:
         raise InvalidTableError(f"{str(path)!r} has {len(names):,} columns and no records. Expected some records.")
     return TableBlocks(tuple(names), blocks, "parquet")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from privacy_assets.anonymization.records_of_people import count_records_of_people
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.display.progress_bar import shows_progress
@@ -158,6 +159,7 @@ def audit_linkage(
         If the true original of a released record is not among its candidates.
     """
     check_audit_settings(method, known, n_records, softness, seed)
+    require_unique_text_names(original)
     _require_records_of_people(original, anonymization.settings.get("subject"))
     columns = list(anonymization.settings["quasi_identifiers"] if known is None else known)
     n_released = len(anonymization.table)

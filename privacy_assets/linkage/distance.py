@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, Mask, RankWindow, ReleaseModel, Suppressed
 from privacy_assets.columns.time_units import align_times
@@ -118,6 +119,8 @@ def link_by_distance(
     InvalidTableError
         If a released cell cannot be read, or does not stand for any original value.
     """
+    for table in (original, released):
+        require_unique_text_names(table)
     unknown = [name for name in known if name not in model.masks]
     if unknown or not len(known):
         raise InvalidSettingError(

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.masks import BoundedNoise, RankWindow
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex
@@ -67,6 +68,8 @@ def link_by_fellegi_sunter(
             f"m_from is {m_from!r}. Expected 'truth': expectation maximization without labels underestimates the "
             "risk. Nothing was linked."
         )
+    for table in (original, released):
+        require_unique_text_names(table)
     if index.n_original < 2:
         raise InvalidSettingError(
             f"There is {index.n_original} original. Expected at least 2: the model compares how often true pairs "

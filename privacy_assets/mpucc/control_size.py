@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS, probability_of_a_draw, reach_of_copies
 from privacy_assets.mpucc.preprocess import DatetimePrecision, NumericPrecision, preprocess
@@ -112,6 +113,7 @@ def count_shared_records(
     person, numeric_precision, datetime_precision
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
     """
+    require_unique_text_names(table)
     one = table.head(1) if person is None else table.drop(columns=person, errors="ignore").head(1)
     tables = preprocess(
         table, one, person=person, numeric_precision=numeric_precision, datetime_precision=datetime_precision

@@ -18,6 +18,7 @@ from privacy_assets.columns.coding import (
     group_rows,
     read_column,
 )
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -347,6 +348,7 @@ def _require_frames(frames: Mapping[str, object]) -> None:
             raise InvalidTableError(
                 f"The {name} table is a {type_name(frame)}. Expected a pandas DataFrame. Convert it first."
             )
+        require_unique_text_names(frame)
 
 
 def separate_people(
@@ -362,17 +364,6 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     _require_frames(frames)
     for name, frame in frames.items():
         labels = list(frame.columns)
-        odd = [str(label) for label in labels if not isinstance(label, str)]
-        if odd:
-            raise InvalidTableError(
-                f"The {name} table has {len(odd)} columns whose names are not strings: {odd}. Expected strings. "
-                "Rename them."
-            )
-        repeated = sorted({label for label in labels if labels.count(label) > 1})
-        if repeated:
-            raise InvalidTableError(
-                f"The {name} table has repeated column names: {repeated}. Expected distinct names. Rename or drop them."
-            )
         if not labels or len(frame) == 0:
             raise InvalidTableError(
                 f"The {name} table has {len(frame)} rows and {len(labels)} columns. Expected at least one row and one "

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed, columns_of
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
@@ -54,6 +55,8 @@ class OtherRelease:
                 f"Release {self.name!r} is an Anonymization with a model, or a plain table without a model. Expected "
                 "a model if and only if it is a plain table. Nothing was assessed."
             )
+        if isinstance(self.table, pd.DataFrame):
+            require_unique_text_names(self.table)
         if isinstance(self.model, ReleaseModel):
             refuse_weighing(self.model)
         check_quasi_identifiers(self.name, self.quasi_identifiers)

@@ -376,6 +376,7 @@ def released_scales(
     All others are nominal, including nodes without a given hierarchy and intervals of ordered categories, which are
     released as text without order. An ordinal scale that lists all categories restores the order.
     """
+    require_unique_text_names(table)
     scales: dict[str, ConceptualScale] = {}
     for name in quasi_identifiers:
         mask = model.masks.get(name)

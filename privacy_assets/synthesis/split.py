@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.control_size import people_in_original
 from privacy_assets.setting_checks import is_integer, is_number
@@ -47,6 +48,7 @@ def split_records(
         If there are fewer than two people, or records without a person.
     """
     check_split_settings(train_fraction, seed)
+    require_unique_text_names(table)
     people, n_people = _people(table, person)
     if n_people < 2:
         noun = "record" if person is None else "person"

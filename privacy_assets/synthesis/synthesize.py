@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
@@ -191,9 +192,7 @@ def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
         raise InvalidTableError(
             f"{synthesizer!r} has no columns to learn from: the table is empty, or all were removed."
         )
-    repeated = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
-    if repeated:
-        raise InvalidTableError(f"Column names occur more than once: {repeated}. Rename them; nothing was synthesized.")
+    require_unique_text_names(table)
     if n_rows < MIN_RECORDS:
         raise InvalidTableError(
             f"{synthesizer!r} cannot learn from {n_rows} record{'' if n_rows == 1 else 's'}: it needs at least "

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer, require
@@ -112,6 +113,7 @@ def _check(tables: dict[str, pd.DataFrame], target: str | None) -> list[str]:
     for name, table in tables.items():
         if not isinstance(table, pd.DataFrame):
             raise InvalidTableError(f"The {name} table is a {type_name(table)}; expected a pandas DataFrame.")
+        require_unique_text_names(table)
     names = list(tables["original"].columns)
     if not names:
         raise InvalidTableError("The original has no columns to judge. Expected at least one. Nothing was assessed.")

@@ -56,8 +56,7 @@ BAD_FILES = {
         ("age,plan\n" + "31,free\n" * 20_000 + "57,für\n").encode("latin-1"),
         "that is not in UTF-8",
     ),
-    "names twice": (b"age,age\n31,42\n", "has 2 columns; of their names, 1 repeat another"),
-    "names left out": (b"age,,\n31,42,1\n", "2 are empty, 1 repeat another"),
+    "names twice": (b"age,age\n31,42\n", "has 2 columns; of their names, 1 are repeated"),
     "a spreadsheet": (spreadsheet(), r"is a ZIP archive or a spreadsheet \(export the sheet as CSV\), not a table"),
     "a document": (b"%PDF-1.7\n" + TEXT.encode(), "is a PDF document, not a table"),
     "bytes": (TEXT.encode() + b"\x00\x01\x02", "is a binary file, not a table"),
@@ -85,7 +84,7 @@ def test_a_file_that_is_no_table_is_refused_with_what_it_is(case, tmp_path):
 
 UNREADABLE = set(BAD_FILES) - {
     # A table for the reader: what is wrong is found by the contract.
-    *("header only", "no header", "no header, addresses", "ragged, too few", "names twice", "names left out"),
+    *("header only", "no header", "no header, addresses", "ragged, too few", "names twice"),
     *("Parquet with lists", "Parquet without rows"),
 }
 
@@ -230,3 +229,30 @@ def test_nothing_but_the_contract_shows_a_cell(tmp_path, caplog, capfd):
     assert not [cell for cell in SENTINELS if cell in without]
     assert "categories of name_of_plan, region" in written
     assert "ranges, rounded outward to two digits, of income, admitted, cost" in written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",age\n1,31\n2,42\n3,57\n",  # pandas
+        '"","age"\n"1",31\n"2",42\n"3",57\n',  # R
+        "Unnamed: 0,age\n1,31\n2,42\n3,57\n",  # pandas, read and written once more
+        "\ufeff,age\r\n1,31\r\n2,42\r\n3,57\r\n",  # a spreadsheet
+        "age,\n31,1\n42,2\n57,3\n",
+        ",age,\n1,31,x\n2,42,x\n3,57,x\n",
+    ],
+)
+def test_a_column_without_a_header_is_named_by_its_position_and_can_be_dropped(text, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    mapping = draft_contract(path).mapping
+    first, *others = text.lstrip("\ufeff").splitlines()[0].replace('"', "").split(",")
+    expected = [name or f"Unnamed: {place}" for place, name in enumerate([first, *others])]
+    assert list(mapping["columns"]) == expected
+    assert list(TableFile(str(path)).read(None).columns) == expected
+    for own in mapping["columns"].values():
+        own["role"] = "direct_identifier"
+    mapping["columns"]["age"]["role"] = "other"
+    del mapping["drafted"]
+    admitted = TableContract.from_mapping(mapping).admit(TableFile(str(path)).read(None))
+    assert admitted.to_dict("list") == {"age": [31, 42, 57]}

@@ -100,11 +100,11 @@ def test_missing_and_extra_columns_are_named():
 
 
 def test_repeated_column_names_are_named():
-    refused(pd.concat([ORIGINAL, ORIGINAL[["age"]]], axis=1), SYNTHETIC, r"repeated column names: \['age'\]")
+    refused(pd.concat([ORIGINAL, ORIGINAL[["age"]]], axis=1), SYNTHETIC, "1 are repeated")
 
 
 def test_column_names_must_be_text():
-    refused(ORIGINAL.set_axis([0, 1, 2], axis=1), SYNTHETIC, "3 columns whose names are not strings")
+    refused(ORIGINAL.set_axis([0, 1, 2], axis=1), SYNTHETIC, "3 are not text")
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(0, 3), (3, 0)])

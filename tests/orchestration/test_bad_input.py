@@ -37,7 +37,7 @@ BAD_TABLES = {
         r"column 'age' fails less_than_or_equal_to\(120\) in \d+ records",
     ),
     "all-missing column": (lambda table: table.assign(plan=None), "plan"),
-    "repeated names": (lambda table: pd.concat([table, table[["age"]]], axis=1), "age"),
+    "repeated names": (lambda table: pd.concat([table, table[["age"]]], axis=1), "1 are repeated"),
     "no rows": (lambda table: table.iloc[:0], "there are no records"),
     "infinity": (lambda table: table.assign(cost=[np.inf, *table["cost"].iloc[1:]]), "cost"),
     "mixed time zones": (

@@ -87,8 +87,8 @@ def test_ten_thousand_columns_are_stored(tmp_path):
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"Column names are repeated: \['a'\]"),
-        (pd.DataFrame([[1, 2]], columns=["a", 7]), r"columns at positions \[1\] have names that are not strings"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"1 are repeated \(positions 1\)"),
+        (pd.DataFrame([[1, 2]], columns=["a", 7]), r"1 are not text \(positions 1\)"),
     ],
 )
 def test_names_that_no_file_can_hold_are_refused(table, problem, tmp_path):

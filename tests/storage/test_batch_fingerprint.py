@@ -166,7 +166,7 @@ def test_the_version_is_fixed():
     ("schema", "batch", "message"),
     [
         (pa.schema([("a", pa.list_(pa.int8()))]), None, "'a' has values of a kind without a fingerprint"),
-        (pa.schema([("a", pa.int8()), ("a", pa.int8())]), None, r"repeated: \['a'\]"),
+        (pa.schema([("a", pa.int8()), ("a", pa.int8())]), None, "1 are repeated"),
         (pa.schema([("a", pa.int8())]), pa.record_batch({"a": ["SENTINEL"]}), "other columns or types"),
         (
             pa.schema([("a", pa.timestamp("s"))]),

@@ -22,6 +22,7 @@ import pandera.pandas as pa
 from numpy.typing import NDArray
 from pandas.api import types
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.conversion import TEXT_DTYPE
 from privacy_assets.errors import InvalidSettingError
@@ -217,6 +218,7 @@ class PublicDomain:
         InvalidSettingError
             If columns are missing, which does not reveal anything about a record.
         """
+        require_unique_text_names(table)
         absent = [name for name in self.names if name not in table.columns]
         if absent:
             raise InvalidSettingError(f"The table lacks the columns {absent} of the public domain. {UNDONE}")

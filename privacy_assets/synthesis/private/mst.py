@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.synthesis.private.accounting import check_delta, epsilon_of, rho_of
@@ -252,6 +253,7 @@ class Mst:
             Records the cost, in rho, before the table is touched; an exception stops the fit there. Without it,
             `UnrecordedSpendingWarning` warns that nothing is recorded.
         """
+        require_unique_text_names(table)
         if person is not None and len(person) != len(table):
             raise InvalidSettingError(f"`person` does not have one entry for each record. {UNDONE}")
         if person is None and self.rows_per_person != 1:
