@@ -302,14 +302,14 @@ def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Rag
                 delimiter=separator, newlines_in_values=True, invalid_row_handler=ragged
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
+                column_types=dict.fromkeys([*names, ""], pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
         ) as reader:
             for batch in reader:
-                yield batch.to_pandas()
+                yield batch.rename_columns(list(names)).to_pandas()
         return
     except pa.ArrowInvalid as error:
         # The text of the error quotes the row.
