@@ -27,6 +27,7 @@ from privacy_assets.release.manifest import (
     REPORT_FILE,
     SIGNATURE_FILE,
     digest_of,
+    read_manifest,
     read_manifest_bytes,
 )
 from privacy_assets.release.policy import Policy
@@ -237,7 +238,7 @@ def _used_categories(column: "pd.Series[Any]") -> "pd.Series[Any]":
 
 def published_fingerprint(directory: Path) -> str:
     """Return the fingerprint that the manifest of a release records."""
-    return str(json.loads((directory / MANIFEST_FILE).read_bytes())["fingerprint"])
+    return str(read_manifest(directory)["fingerprint"])
 
 
 def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
@@ -253,7 +254,7 @@ def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel
         raise InvalidTableError(
             f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. Nothing was read."
         )
-    manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
+    manifest = read_manifest(directory)
     if manifest["stage"] != "anonymized":
         raise InvalidTableError(
             f"The release in {str(directory)!r} has {manifest['stage']} records. Expected an anonymized release."

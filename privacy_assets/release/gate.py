@@ -27,6 +27,7 @@ from privacy_assets.release.metrics import (
     MPUCC,
     PRIVACY_BUDGET,
     REIDENTIFICATION,
+    SEVERITIES,
     SIDES,
     YES_NO_METRICS,
     Severity,
@@ -34,6 +35,7 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
+from privacy_assets.setting_checks import is_number
 from privacy_assets.storage.algorithms import algorithm_of, is_of_this_version
 
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
@@ -77,6 +79,17 @@ class Verdict:
     limit: float | None = None
     direction: str | None = None
     waived_by: str | None = None
+
+    @classmethod
+    def from_json(cls, recorded: Mapping[str, Any]) -> "Verdict":
+        """Read a verdict from a manifest; raise TypeError or ValueError for keys or values that no verdict has."""
+        read = cls(**recorded)
+        texts = (read.advice, read.metric, read.direction, read.waived_by)
+        is_right = isinstance(read.name, str) and isinstance(read.reason, str) and type(read.passed) is bool
+        is_right &= all(text is None or isinstance(text, str) for text in texts) and read.severity in SEVERITIES
+        if not is_right or not all(number is None or is_number(number) for number in (read.value, read.limit)):
+            raise ValueError("not a verdict")
+        return read
 
     @property
     def blocks(self) -> bool:

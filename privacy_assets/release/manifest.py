@@ -9,7 +9,7 @@ from typing import Any
 
 from privacy_assets.release.metrics import SIDES
 from privacy_assets.release.parts import are_parts
-from privacy_assets.release.received_files import parse_json_object, read_regular
+from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.batch_fingerprint import FINGERPRINT_VERSIONS
@@ -21,6 +21,7 @@ DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
 SIGNATURE_FILE = "signature.json"
 MANIFEST_VERSION = 2
 MAX_MANIFEST_BYTES = 64 * 2**20
+LARGEST_COUNT = 2**63 - 1
 ENGINES = ("local", "spark")
 FORMATS = ("parquet", "csv")
 MANIFEST_KEYS = {
@@ -41,8 +42,27 @@ class DamagedManifestError(ValueError):
 
 
 def read_manifest_bytes(directory: Path) -> bytes:
-    """Return the bytes of a manifest, which the signature covers."""
-    return read_regular(directory / MANIFEST_FILE, MAX_MANIFEST_BYTES)
+    """Return the bytes of a manifest, which the signature covers.
+
+    Raises
+    ------
+    DamagedManifestError
+        If there is no regular file, it is larger than any manifest, or it cannot be read.
+    """
+    try:
+        return read_regular(directory / MANIFEST_FILE, MAX_MANIFEST_BYTES)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        problem = f"there is no regular file {MANIFEST_FILE}"
+    except TooLargeError:
+        problem = f"{MANIFEST_FILE} is too large for a manifest"
+    except (OSError, ValueError) as error:
+        problem = f"a file cannot be read ({type(error).__name__})"
+    raise DamagedManifestError(problem)
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Read the manifest of a release directory; raise DamagedManifestError for whatever cannot be one."""
+    return parse_manifest(read_manifest_bytes(directory))
 
 
 def parse_manifest(data: bytes) -> dict[str, Any]:
@@ -57,25 +77,28 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     try:
         manifest = parse_json_object(data)
     except (ValueError, RecursionError) as error:
-        reason = str(error) if type(error) is ValueError else "it is not JSON, or is nested too deeply"
-        problem = reason
+        problem = str(error) if type(error) is ValueError else "it is not JSON, or is nested too deeply"
     if problem:
-        raise DamagedManifestError(problem)
+        raise _damaged(problem)
     version = manifest.get("manifest_version")
     if not is_integer(version, 1):
-        raise DamagedManifestError("it has no manifest_version")
+        raise _damaged("it has no manifest_version")
     if version > MANIFEST_VERSION:
-        raise DamagedManifestError(
+        raise _damaged(
             f"its version is later than {MANIFEST_VERSION}, the latest that this version of privacy_assets reads"
         )
     expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
     missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
     if missing or n_unknown:
-        raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} unknown keys")
+        raise _damaged(f"it lacks {missing} and has {n_unknown} unknown keys")
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
     if wrong:
-        raise DamagedManifestError(f"the values of {', '.join(wrong)} are invalid")
+        raise _damaged(f"the values of {', '.join(wrong)} are invalid")
     return manifest
+
+
+def _damaged(how: str) -> DamagedManifestError:
+    return DamagedManifestError(f"{MANIFEST_FILE} is damaged or incomplete: {how}")
 
 
 def fingerprint_version_of(manifest: Mapping[str, Any]) -> int:
@@ -103,7 +126,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return is_integer(value, 0)
+    return is_integer(value, 0, LARGEST_COUNT)
 
 
 def _is_mapping(value: object) -> bool:

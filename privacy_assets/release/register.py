@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +15,22 @@ from urllib.parse import quote
 
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.files import RELEASE_NAME
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.manifest import DIRECTORY_TIME, MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
+from privacy_assets.release.manifest import (
+    DIRECTORY_TIME,
+    MANIFEST_FILE,
+    REPORT_FILE,
+    DamagedManifestError,
+    parse_manifest,
+    read_manifest_bytes,
+)
 from privacy_assets.release.metrics import METRICS, UTILITY, shown_figure
 from privacy_assets.release.pages import page_template
 from privacy_assets.release.register_figures import Trend, interval_of, trends_of
 from privacy_assets.release.signature import find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
-from privacy_assets.release.verification import verify_release
+from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
 from privacy_assets.release.withheld import WITHHELD, are_withheld, is_withheld
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
 
@@ -32,8 +40,7 @@ TEMPLATE = "register.html"
 REGISTER_MODE = 0o644
 SECONDS_TO_WAIT = 30.0
 MOST_COLUMNS_NAMED = 12
-DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""The errors of reading a manifest that no version of this package wrote."""
+MOST_WAIVERS_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ class RegisterEntry:
     worth: str = ""
     refusals_before: int = 0
     waivers: tuple[str, ...] = ()
-    leaving: tuple[str, ...] = ()
+    leaving: str = ""
     signature: str = ""
     signature_kind: str = ""
     files: str = ""
@@ -170,7 +177,8 @@ def write_register(
                 _require_own(path)
                 entries = list(read_entries(root, trusted, verify=verify))
                 page = render_register(entries, None if refusals is None else open_refusals(entries, refusals))
-                _replace(path, page.encode())
+                # Names in a file system or a manifest can have halves of characters, which no page can.
+                _replace(path, page.encode(errors="replace"))
                 return path, len(entries)
         if time.monotonic() >= end:
             raise InvalidSettingError(
@@ -182,11 +190,16 @@ def write_register(
 
 def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool = False) -> Iterator[RegisterEntry]:
     """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures."""
-    for directory, below, files in os.walk(root):
-        below[:] = sorted(name for name in below if not name.startswith(TEMPORARY_MARK))
-        if MANIFEST_FILE in files:
+    unread: list[OSError] = []
+    for directory, below, files in os.walk(root, onerror=unread.append):
+        # A release has a manifest, whatever that is, or at least the name of a release.
+        if MANIFEST_FILE in (*files, *below) or RELEASE_NAME.fullmatch(Path(directory).name):
             below.clear()
             yield _entry(root, Path(directory), trusted, verify=verify)
+        below[:] = sorted(name for name in below if not name.startswith(TEMPORARY_MARK))
+    for error in unread:
+        place = Path(error.filename).relative_to(root).as_posix()
+        yield RegisterEntry(place, "", "", f"the directory cannot be read ({type(error).__name__})", kind="refused")
 
 
 def render_register(
@@ -242,20 +255,27 @@ def open_refusals(entries: Sequence[RegisterEntry], refusals: Sequence[RecordedR
 
 def _instant(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return None if moment.tzinfo is None else moment
 
 
 def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify: bool) -> RegisterEntry:
     place = directory.relative_to(root).as_posix()
-    link = quote(f"{place}/{REPORT_FILE}") if (directory / REPORT_FILE).is_file() else ""
+    link = quote(os.fsencode(f"{place}/{REPORT_FILE}")) if _is_regular(directory / REPORT_FILE) else ""
     try:
         data = read_manifest_bytes(directory)
-        return _described(directory, link, json.loads(data), data, trusted, verify=verify)
-    except DAMAGED as error:
-        problem = f"{MANIFEST_FILE} is damaged or cannot be read ({type(error).__name__})"
-        return RegisterEntry(place, "", link, problem, kind="refused")
+        return _described(directory, link, parse_manifest(data), data, trusted, verify=verify)
+    except DamagedManifestError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - a manifest that breaks its row has a row that says so
+        problem = f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was read"
+    return RegisterEntry(place, "", link, problem, kind="refused")
+
+
+def _is_regular(path: Path) -> bool:
+    return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)
 
 
 def _described(
@@ -269,20 +289,20 @@ def _described(
 ) -> RegisterEntry:
     # As text that can be sorted, because Python versions differ in the forms of a time that they accept.
     created_at = _created_at(directory, manifest).isoformat(timespec="microseconds")
-    decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
+    decided = [Verdict.from_json(verdict) for verdict in manifest["verdicts"]]
     warnings = [verdict for verdict in decided if not verdict.passed]
     waived = [verdict for verdict in decided if verdict.waived_by is not None]
     said = "Released"
     said += f" under {len(waived)} waiver{'s' if len(waived) > 1 else ''}" if waived else ""
     said += f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
     policy = manifest["policy"]
-    name = "of its own" if policy["use_case"] is None else str(policy["use_case"]).replace("_", " ")
-    name += f", changed in {', '.join(policy['changes']).replace('_', ' ')}" if policy["changes"] else ""
-    leaving = [str(each["column"]) for each in manifest.get("columns_leaving_as_is", ())]
-    n_more = len(leaving) - MOST_COLUMNS_NAMED
+    name = "of its own" if policy["use_case"] is None else _short(policy["use_case"]).replace("_", " ")
+    changed = _first(policy["changes"], MOST_COLUMNS_NAMED).replace("_", " ")
+    name += f", changed in {changed}" if changed else ""
     signature, signature_kind = _signature_state(directory, manifest, data, trusted)
     files, files_kind = _state_of_files(directory, manifest, trusted, verify=verify)
-    outcomes = tuple(verdict for verdict in decided if verdict.metric in METRICS and verdict.limit is not None)
+    limited = {each.metric: each for each in decided if each.metric in METRICS and each.limit is not None}
+    outcomes = tuple(limited.values())
     return RegisterEntry(
         table=_table_name(manifest["release"], manifest["stage"], manifest["partition"]),
         created_at=created_at,
@@ -295,16 +315,30 @@ def _described(
         worth=WITHHELD if are_withheld(manifest) else _worth(manifest["figures"].get(UTILITY, {})),
         refusals_before=int(manifest["refusals_before"]),
         waivers=tuple(
-            f"{str(each['metric']).replace('_', ' ')}, by {each['person']}, expires {each['expires_on']}"
-            for each in manifest["waivers"]
+            f"{metric.replace('_', ' ')}, by {person}, expires {expires_on}"
+            for metric, person, expires_on in map(_waiver, manifest["waivers"][:MOST_WAIVERS_NAMED])
         ),
-        leaving=(*leaving[:MOST_COLUMNS_NAMED], *([f"and {n_more} more"] if n_more > 0 else [])),
+        leaving=_first([each["column"] for each in manifest.get("columns_leaving_as_is", ())], MOST_COLUMNS_NAMED),
         signature=signature,
         signature_kind=signature_kind,
         files=files,
         files_kind=files_kind,
         outcomes=outcomes,
     )
+
+
+def _waiver(recorded: Mapping[str, Any]) -> Iterator[str]:
+    return (_short(recorded[name]) for name in ("metric", "person", "expires_on"))
+
+
+def _short(text: object) -> str:
+    return str(text)[:LONGEST_NAME]
+
+
+def _first(names: Sequence[object], most: int) -> str:
+    """Join the first names, shortened, and count the others."""
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(_short, names[:most])) + more
 
 
 def _created_at(directory: Path, manifest: Mapping[str, Any]) -> datetime:
@@ -318,7 +352,7 @@ def _created_at(directory: Path, manifest: Mapping[str, Any]) -> datetime:
 
 
 def _table_name(release: str, side: str, partition: str | None) -> str:
-    return f"{release}, {side}" + ("" if partition is None else f", {partition}")
+    return f"{_short(release)}, {side}" + ("" if partition is None else f", {_short(partition)}")
 
 
 def _figure(verdict: Verdict, manifest: Mapping[str, Any]) -> _Figure:
@@ -366,9 +400,10 @@ def _state_of_files(
     if verify:
         problems = verify_release(directory, public_keys=trusted).problems
         return (f"NOT verified: {problems[0]}", "refused") if problems else ("verified", "good")
+    present = present_files(directory, manifest)
     for name, entry in manifest["files"].items():
         path = directory / name
-        if path.is_symlink() or not path.is_file() or path.stat().st_size != entry["bytes"]:
+        if name not in present or not _is_regular(path) or path.lstat().st_size != entry["bytes"]:
             return "a file is missing, or does not have the recorded size", "refused"
     return "files exist, content not verified", ""
 

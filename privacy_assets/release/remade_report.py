@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.release.manifest import REPORT_FILE, parse_manifest, read_manifest_bytes
+from privacy_assets.release.manifest import REPORT_FILE, read_manifest
 from privacy_assets.release.received_files import read_regular
 from privacy_assets.release.report import PNG_SOURCE, Picture, ReportMaterial, render_report
 from privacy_assets.release.signing import PublicKey
@@ -80,7 +80,7 @@ def remake_report(
         )
     problem = ""
     try:
-        manifest = parse_manifest(read_manifest_bytes(directory))
+        manifest = read_manifest(directory)
         recorded = manifest["files"][REPORT_FILE]
         released = read_regular(directory / REPORT_FILE, recorded["bytes"])
         if hashlib.sha256(released).hexdigest() != recorded["sha256"]:

@@ -154,7 +154,7 @@ def render_report(
     str
         The page, with all text escaped.
     """
-    decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
+    decided = [Verdict.from_json(verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
     limits = [
         _outcome(verdict, manifest, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None

@@ -33,10 +33,9 @@ from privacy_assets.release.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
-from privacy_assets.release.metrics import SEVERITIES
 from privacy_assets.release.parts import files_of_parts, read_table, table_files
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.release.received_files import TooLargeError, is_as_recorded, open_regular
+from privacy_assets.release.received_files import is_as_recorded, open_regular
 from privacy_assets.release.recorded_rare_values import rare_values_problems
 from privacy_assets.release.released_csv import read_csv, write_csv
 from privacy_assets.release.signature import agreement_problems, find_signature
@@ -124,20 +123,15 @@ def verify_release(
     directory = Path(directory)
     try:
         data = read_manifest_bytes(directory)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return ReleaseVerification(directory, None, None, (f"there is no regular file {MANIFEST_FILE}",))
-    except TooLargeError:
-        return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is too large for a manifest",))
-    except (OSError, ValueError) as error:
-        return ReleaseVerification(directory, None, None, (f"a file cannot be read ({type(error).__name__})",))
+    except DamagedManifestError as error:
+        return ReleaseVerification(directory, None, None, (str(error),))
     signature = find_signature(directory, data, trusted)
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
     try:
         manifest = parse_manifest(data)
     except DamagedManifestError as error:
-        problem = f"{MANIFEST_FILE} is damaged or incomplete: {error}"
-        return ReleaseVerification(directory, None, None, (*signature.problems, problem), signature.key_id)
+        return ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
     problems = [*signature.problems]
     try:
         problems += agreement_problems(manifest, signature)
@@ -173,10 +167,15 @@ def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:
     return [f"{MANIFEST_FILE} was changed: it does not match the digest that it records"]
 
 
-def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+def present_files(directory: Path, manifest: Mapping[str, Any]) -> set[str]:
+    """Return the names of the first files in a release directory and in that of the parts of its table."""
     with os.scandir(directory) as entries:
         present = {entry.name for entry in itertools.islice(entries, MAX_FILES)}
-    present |= files_of_parts(directory, manifest, MAX_FILES)
+    return present | files_of_parts(directory, manifest, MAX_FILES)
+
+
+def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    present = present_files(directory, manifest)
     problems = []
     for name, recorded in manifest["files"].items():
         shown = f"the file {name[:LONGEST_NAME]!r}"
@@ -375,8 +374,9 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     """Decide the recorded limits again on the recorded figures, and check the conditions on the evidence."""
     described = manifest["policy"]
     policy = _policy_of(manifest)
-    decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
-    if any(type(verdict.passed) is not bool or verdict.severity not in SEVERITIES for verdict in decided):
+    try:
+        decided = [Verdict.from_json(verdict) for verdict in manifest["verdicts"]]
+    except (TypeError, ValueError):
         return ["a recorded verdict is invalid"]
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]

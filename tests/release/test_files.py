@@ -189,7 +189,7 @@ def forget(key):
         ),
         (hide_manifest, "no regular file manifest.json"),
         (name_a_long_file, "x' is missing"),
-        (record_a_huge_value, "damaged or incomplete"),
+        (record_a_huge_value, "a recorded verdict is invalid"),
         (swap_table, "recorded fingerprint"),
         (fail_verdict, "'privacy_risk_score' is not decided as recorded"),
         (claim_a_preset, "the policy differs from the preset that it names"),

@@ -13,6 +13,7 @@ import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release import manifest
 from privacy_assets.release.files import write_release
 from privacy_assets.release.register import (
     RecordedRun,
@@ -106,14 +107,156 @@ def test_the_latest_release_comes_first(root):
     assert page.index(newer.name) < page.index(older.name)
 
 
-def test_a_damaged_manifest_has_a_line_and_stops_nothing(root):
+def not_utf8(text):
+    return text.replace("people", "pe\u00f6ple").encode("latin-1")
+
+
+def with_count(number):
+    return lambda text: re.sub(r'(?<="n_records": )\d+', number, text, count=1).encode()
+
+
+def rewritten(**changes):
+    return lambda text: json.dumps(json.loads(text) | changes).encode()
+
+
+def of_a_verdict(**changes):
+    def change(text):
+        manifest = json.loads(text)
+        manifest["verdicts"][-1] |= changes
+        return json.dumps(manifest).encode()
+
+    return change
+
+
+BROKEN = {
+    "cut off": (lambda _: b"{", "it is not JSON"),
+    "empty": (lambda _: b"", "it is not JSON"),
+    "a list": (lambda _: b"[]", "not an object"),
+    "another object": (lambda _: b'{"release": 1}', "it has no manifest_version"),
+    "deep list": (lambda _: b"[" * 100_000, "nested too deeply"),
+    "deep object": (lambda _: b'{"a":' * 100_000, "nested too deeply"),
+    "key twice": (lambda text: text.replace('"run_id"', '"run_id": "x", "run_id"', 1).encode(), "a key is repeated"),
+    "NaN": (with_count("NaN"), "a number is not finite"),
+    "infinite": (with_count("1e999"), "a number is not finite"),
+    "not UTF-8": (not_utf8, "it is not JSON"),
+    "UTF-16": (lambda text: text.encode("utf-16"), "it is not JSON"),
+    "later version": (rewritten(manifest_version=9), "its version is later"),
+    "unknown key": (rewritten(cells=["Zaphodine-Quxington"]), "1 unknown keys"),
+    "text for a count": (rewritten(n_records="2"), "the values of n_records are invalid"),
+    "count of 5,000 digits": (with_count("9" * 5_000), "damaged or incomplete"),
+    "count beyond all": (rewritten(n_records=10**400), "the values of n_records are invalid"),
+    "year 1 with an offset": (rewritten(created_at="0001-01-01T00:00:00+14:00"), "OverflowError"),
+    "policy without keys": (rewritten(policy={}), "KeyError"),
+    "changes that are a number": (rewritten(policy={"use_case": None, "changes": 5, "required": {}}), "TypeError"),
+    "waiver without keys": (rewritten(waivers=[{}]), "KeyError"),
+    "figures of another shape": (rewritten(figures={"utility_assessment": [1]}), "AttributeError"),
+    "verdict without keys": (rewritten(verdicts=[{}]), "TypeError"),
+    "verdict of a list": (of_a_verdict(value=[0.5]), "ValueError"),
+    "verdict of a text": (of_a_verdict(value="0.5"), "ValueError"),
+    "verdict of a boolean": (of_a_verdict(value=True), "ValueError"),
+    "verdict beyond floats": (of_a_verdict(limit=10**400), "ValueError"),
+    "verdict of an unknown severity": (of_a_verdict(severity=["error"]), "ValueError"),
+    "verdict of an unknown direction": (of_a_verdict(direction=5), "ValueError"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_damaged_manifest_has_a_row_that_says_so_and_the_rest_stands(root, change, problem, verify):
     released(root)
-    for number, content in enumerate(("{", "[]", '{"release": 1}', "[" * 100_000)):
-        written = released(root, f"damaged{number}")
-        (written / "manifest.json").write_text(content)
-    text = text_of(page_of(root))
-    assert text.count("manifest.json is damaged or cannot be read") == 4
+    path = released(root, "broken") / "manifest.json"
+    path.write_bytes(change(path.read_text()))
+    text = text_of(page_of(root, verify=verify))
+    assert problem in text
+    assert text.count("unreadable manifest.json is damaged or incomplete") == 1
     assert "people, synthetic" in text
+    assert "Zaphodine-Quxington" not in text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path.with_name("report.html")),
+        lambda path: path.symlink_to(path.with_name("missing")),
+        lambda path: path.symlink_to(path.parent),
+        lambda path: None,
+    ],
+    ids=["pipe", "directory", "device", "link", "broken link", "circle", "nothing"],
+)
+def test_what_is_no_file_in_place_of_a_manifest_has_a_row(root, make):
+    released(root)
+    path = released(root, "broken") / "manifest.json"
+    path.unlink()
+    make(path)
+    text = text_of(page_of(root))
+    assert text.count("there is no regular file manifest.json") == 1
+    assert "people, synthetic" in text
+
+
+def test_a_manifest_that_is_too_large_is_not_read(root, monkeypatch):
+    released(root)
+    path = released(root, "broken") / "manifest.json"
+    monkeypatch.setattr(manifest, "MAX_MANIFEST_BYTES", path.stat().st_size)
+    path.write_bytes(path.read_bytes() + b" ")
+    text = text_of(page_of(root))
+    assert text.count("manifest.json is too large for a manifest") == 1
+    assert "people, synthetic" in text
+
+
+def test_long_and_many_values_of_a_manifest_do_not_fill_the_page(root):
+    released(root)
+    written = released(root, "broken")
+    waiver = {"metric": "m" * 9_000, "person": "p" * 9_000, "expires_on": "2020-01-01"}
+    verdicts = json.loads((written / "manifest.json").read_text())["verdicts"]
+    many = [{"column": "c" * 9_000}] * 500
+    edited(
+        written, release="r" * 9_000, verdicts=verdicts * 2_000, waivers=[waiver] * 2_000, columns_leaving_as_is=many
+    )
+    assert len(page_of(root)) < 40_000
+
+
+def test_halves_of_characters_in_names_break_no_page(root):
+    edited(released(root, "half"), release="\ud800")
+    released(root).rename(root / os.fsdecode(b"bad-\xff"))
+    text = text_of(page_of(root))
+    assert "?, synthetic" in text
+    assert "people, synthetic" in text
+
+
+@pytest.mark.parametrize("name", ["../report.html", "/etc/passwd", "\0", "..", "a/../report.html"])
+def test_a_name_that_leads_elsewhere_is_missing(root, name):
+    written = released(root)
+    (written.parent / "report.html").write_bytes(b"x")
+    files = json.loads((written / "manifest.json").read_text())["files"]
+    edited(written, files=files | {name: {"sha256": "0" * 64, "bytes": 1}})
+    (entry,) = read_entries(root)
+    assert entry.files == "a file is missing, or does not have the recorded size"
+
+
+def test_a_directory_that_cannot_be_read_has_a_row(root, monkeypatch):
+    released(root)
+    listed = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    (root / "locked").mkdir()
+    monkeypatch.setattr(os, "scandir", refuse)
+    text = text_of(page_of(root))
+    assert "the directory cannot be read (PermissionError)" in text
+    assert "people, synthetic" in text
+
+
+def test_a_time_of_a_refusal_without_a_zone_is_unknown(root):
+    released(root)
+    refused = RecordedRun("people", "synthetic", None, "2026-03-01T11:59:59", ("a",))
+    (found,) = open_refusals(list(read_entries(root)), [refused])
+    assert found.moment == "unknown"
 
 
 def test_files_that_are_missing_or_of_another_size_are_marked_and_verify_reads_them(root):

@@ -13,7 +13,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import DamagedManifestError, parse_manifest, read_manifest_bytes
+from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.storage.histories import add_to_history, read_history
 
 DIRECTORY = "publications"
@@ -26,8 +26,8 @@ def record_publications(storage: Storage, key: dg.AssetKey, directory: Path) -> 
     for path in sorted(directory.glob("*")):
         if RELEASE_NAME.fullmatch(path.name) and path not in known:
             try:
-                manifest = parse_manifest(read_manifest_bytes(path))
-            except (OSError, DamagedManifestError):
+                manifest = read_manifest(path)
+            except DamagedManifestError:
                 continue  # Code that depends on an unreadable release reports it.
             partition = None if storage.partition_key is None else str(storage.partition_key)
             about = {"fingerprint": manifest["fingerprint"], "directory": str(path), "partition": partition}

@@ -18,7 +18,7 @@ from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.reidentification.other_releases import OtherRelease, is_part_of
 from privacy_assets.release.files import RELEASE_NAME, read_anonymized_release
-from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
+from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, read_manifest
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -126,9 +126,9 @@ def _recorded_elsewhere(recorded: list[Publication], directory: Path) -> Iterato
 
 def _manifest(path: Path) -> dict[str, Any] | None:
     try:
-        manifest = parse_manifest(read_manifest_bytes(path))
+        manifest = read_manifest(path)
         is_whole = bool(manifest["figures"]["model"])
-    except (OSError, ValueError, KeyError):
+    except (DamagedManifestError, KeyError):
         return None
     return manifest if is_whole else None
 

@@ -14,7 +14,7 @@ from privacy_assets.orchestration.private.recorded import MADE_OF, all_records, 
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
-from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
+from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, read_manifest
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.synthesis.private.accounting import epsilon_of
 from privacy_assets.synthesis.private.ledger import (
@@ -150,8 +150,8 @@ def _published(storage: Storage) -> tuple[set[str], int]:
     found, n_fits = set(), 0
     for path in paths:
         try:
-            manifest = parse_manifest(read_manifest_bytes(path))
-        except (OSError, ValueError):
+            manifest = read_manifest(path)
+        except DamagedManifestError:
             continue  # An unreadable manifest is skipped; code that depends on the release reports it.
         budget = manifest["figures"].get(PRIVACY_BUDGET)
         if isinstance(budget, dict) and (
