@@ -1,9 +1,11 @@
 """Released CSV files: text that a spreadsheet would execute is escaped, and every table can be read back unchanged.
 
 Some spreadsheets interpret a text as a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (also full-width, and
-after spaces, quotes and invisible characters), or with a tab or a line end. Such a text is written with an apostrophe
-before it, and so is a text that begins with an apostrophe. Removing one apostrophe from every text that begins with
-one restores the original. Column names are escaped, too. Numbers, booleans, dates, times and durations are not escaped.
+after spaces, quotes and invisible characters), or with a tab or a line end. A spreadsheet that separates cells at
+semicolons, tabs or line ends, whatever the quotes, also begins a cell after each of them. Where a formula would begin,
+an apostrophe is written, and so it is before an apostrophe at the beginning of a text or of such a cell. Removing one
+apostrophe at each of these places restores the original. Column names are escaped, too. Numbers, booleans, dates, times
+and durations are not escaped.
 
 An empty cell is a missing value or an empty text; the description specifies which for each column. If a column has
 both, a lone apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line
@@ -12,7 +14,6 @@ feed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.release.received_files import Unchecked, open_regular
 from privacy_assets.storage.fingerprint import canonical_array
 
@@ -38,11 +40,15 @@ BLOCK_BYTES = 2**19
 """Arrow reads up to 32 blocks ahead."""
 BATCHES_AT_ONCE = 32
 MAX_CSV_BYTES = 2**40
-_RUN = re.compile(
-    r"[\t\r\n']|"
-    r"[\s\x00-\x20\x7f-\xa0\"'\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
-)
-_PLAIN_BUT = r'(?s)^[^A-Za-z0-9]|[",\r\n]'
+_SEPARATORS = ";\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
+"""After each of these a spreadsheet may begin a cell, because its separators are others, or it splits lines first."""
+_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
+_IGNORED = r"\s\x00-\x20\x7f-\xa0\"'\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff"
+_BEGINS_FORMULA = re.compile(rf"[\t\r\n']|[{_IGNORED}]*{_SIGN}")
+# Nothing after a separator is looked at twice, so that many separators take no longer.
+_BEGINS_INSIDE = re.compile(rf"[{_SEPARATORS}](?='|(?:(?![{_SEPARATORS}])[{_IGNORED}])*+{_SIGN})")
+_ESCAPED_INSIDE = re.compile(rf"([{_SEPARATORS}]){ESCAPE}")
+_PLAIN_BUT = rf'(?s)^[^A-Za-z0-9]|[",{_SEPARATORS}]'
 _NEEDS_QUOTES = re.compile(r'[",\r\n]')
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\n)')
 _WITH_MISSING = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -51,12 +57,12 @@ _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
 def escape(text: str) -> str:
     """Escape a text so that no spreadsheet executes it."""
-    return ESCAPE + text if _RUN.match(text) else text
+    return (ESCAPE if _BEGINS_FORMULA.match(text) else "") + _BEGINS_INSIDE.sub(rf"\g<0>{ESCAPE}", text)
 
 
 def unescape(text: str) -> str:
     """Restore a text that `escape` returned."""
-    return text.removeprefix(ESCAPE)
+    return _ESCAPED_INSIDE.sub(r"\1", text.removeprefix(ESCAPE)) if ESCAPE in text else text
 
 
 class Writable(Protocol):
@@ -250,10 +256,10 @@ def read_released_csv(directory: Path) -> pd.DataFrame:
     """
     directory = Path(directory)
     try:
-        manifest = json.loads((directory / "manifest.json").read_bytes())
+        manifest = read_manifest(directory)
         path, described = directory / f"{manifest['stage']}.csv", manifest["csv"]
         return read_csv(path, described)
-    except (OSError, KeyError, TypeError, json.JSONDecodeError):
+    except (OSError, KeyError, TypeError, DamagedManifestError):
         raise InvalidTableError(
             f"{str(directory)!r} has no CSV file with a manifest that describes it. Expected the directory of a "
             "release with the format 'csv'."
