@@ -74,6 +74,7 @@ _PUBLIC_NAMES = {
     "ReleaseOptions": "orchestration.comparison.result",
     "ReleaseStore": "orchestration.private.resources",
     "ReleaseVerification": "release.verification",
+    "ReportSettings": "orchestration.settings.utility",
     "RequiredSettings": "release.policy",
     "RiskChains": "semantic_risk.risk_chains",
     "SemanticAssessment": "semantic_risk.result",

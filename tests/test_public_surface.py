@@ -76,6 +76,7 @@ PUBLIC_NAMES = [
     "ReleaseOptions",
     "ReleaseStore",
     "ReleaseVerification",
+    "ReportSettings",
     "RequiredSettings",
     "RiskChains",
     "SemanticAssessment",

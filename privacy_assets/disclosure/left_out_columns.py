@@ -1,8 +1,7 @@
-"""The effect of leaving out one column: the same assessment again without each column, as long as there is time."""
+"""The effect of leaving out one column: the same assessment again without each of the columns that matter most."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,10 +24,6 @@ from privacy_assets.setting_checks import threads_to_use
 NO_OUTCOME: Final[tuple[bool | None, float, str]] = (None, float("nan"), "")
 
 
-class _OutOfTimeError(Exception):
-    """Ends an assessment that has run out of time."""
-
-
 def assess_without_columns(
     original: pd.DataFrame,
     synthetic: pd.DataFrame,
@@ -37,10 +32,10 @@ def assess_without_columns(
     settings: DisclosureSettings,
     *,
     person: str | None = None,
-    time_limit_seconds: float,
+    most_columns: int,
     progress: Callable[[DisclosureProgress], None] | None = None,
 ) -> pd.DataFrame:
-    """Assess the tables again without each column, beginning with the columns by which originals are inferred most.
+    """Assess the tables again without each column, beginning with those that are inferred most of originals.
 
     Parameters
     ----------
@@ -52,8 +47,8 @@ def assess_without_columns(
         Its settings.
     person : str, optional
         Column with the person of each row.
-    time_limit_seconds : float
-        After this time the other columns are not assessed.
+    most_columns : int
+        After this many columns the others are not assessed.
     progress : callable, optional
         As for `assess_disclosure`.
 
@@ -61,37 +56,29 @@ def assess_without_columns(
     -------
     DataFrame
         One row per column: ``without`` (the column), ``leakage_detected`` and ``adjusted_p_value`` of the other
-        columns, and the ``criteria`` that still fail, in words. The figures are missing if time ran out, or if the
-        other columns cannot be assessed.
+        columns, and the ``criteria`` that still fail, in words. The figures are missing if the column was not left out,
+        or if the other columns cannot be assessed.
 
     Notes
     -----
     The result is advice, not evidence: trying many columns and taking the best finds one that passes by chance.
     """
-    deadline = time.monotonic() + time_limit_seconds
-
-    def report(at: DisclosureProgress) -> None:
-        if time.monotonic() > deadline:
-            raise _OutOfTimeError
-        if progress is not None:
-            progress(at)
-
     tables = {"original": original, "synthetic": synthetic, "control": control}
     records = pool_records(*separate_people(tables, person))
     rows = []
-    for column in _in_order(assessment):
+    for number, column in enumerate(_in_order(assessment)):
         outcome = NO_OUTCOME
-        if time.monotonic() <= deadline:
-            with suppress(InvalidTableError, InvalidSettingError, _OutOfTimeError):
+        if number < most_columns:
+            with suppress(InvalidTableError, InvalidSettingError):
                 own = records.without(column)
                 require_usable(own)
-                outcome = _assess_again(own, _without(settings, column), report)
+                outcome = _assess_again(own, _without(settings, column), progress)
         rows.append((column, *outcome))
     return pd.DataFrame(rows, columns=["without", "leakage_detected", "adjusted_p_value", "criteria"])
 
 
 def _assess_again(
-    records: PooledRecords, settings: DisclosureSettings, progress: Callable[[DisclosureProgress], None]
+    records: PooledRecords, settings: DisclosureSettings, progress: Callable[[DisclosureProgress], None] | None
 ) -> tuple[bool | None, float, str]:
     """Return the result of `assess_disclosure`, without the figures that are not needed."""
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.pictures import shares_by_column
@@ -21,8 +21,9 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.mpucc.repeated_search import RepeatedSearch, changed_tables
 from privacy_assets.mpucc.results import SearchProgress
 from privacy_assets.mpucc.settings import MpuccSettings
-from privacy_assets.setting_checks import require, threads_to_use
+from privacy_assets.setting_checks import is_integer, require, threads_to_use
 
+DEFAULT_SEARCHES = 20
 N_BANDS = 10
 RARE_SHARE = 0.05
 CHANGE_COLUMNS = [
@@ -37,10 +38,6 @@ CHANGE_COLUMNS = [
 _ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 
 
-class _OutOfTime(Exception):  # noqa: N818 - it ends a search and is not an error
-    """Ends a search whose result would be too late."""
-
-
 class _Change(NamedTuple):
     """A change of a column: its new codes by old code, or None if it is dropped."""
 
@@ -50,7 +47,7 @@ class _Change(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """Changes of columns that were made together, and the scores after them; no scores if time ran out."""
+    """Changes of columns that are made together, and the scores after them; no scores if they were not measured."""
 
     columns: tuple[str, ...]
     change: str
@@ -71,14 +68,16 @@ class _Measured(NamedTuple):
         }
 
 
+@shows_progress
 def measure_column_changes(
     tables: PreprocessedTables,
     assessment: MpuccAssessment,
     *,
     max_columns: int = 5,
-    time_limit_seconds: float = 60.0,
+    most_searches: int = DEFAULT_SEARCHES,
     pairs: bool = False,
     n_threads: int | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> pd.DataFrame:
     """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
@@ -95,12 +94,15 @@ def measure_column_changes(
         Its assessment.
     max_columns : int
         Number of columns to try: those in the combinations of the most identified records.
-    time_limit_seconds : float
-        After this time no search is started, or continued with combinations of more columns.
+    most_searches : int
+        Number of changes to measure, each by another search: the first of all changes in a fixed order, by column and
+        then by pair, so that the result does not depend on the machine.
     pairs : bool
-        Whether to also change two columns, in the remaining time.
+        Whether to also change two columns.
     n_threads : int, optional
         Threads to search on. Default: all cores that this process may use.
+    progress : callable, optional
+        As for `assess_mpuccs`.
 
     Returns
     -------
@@ -108,9 +110,10 @@ def measure_column_changes(
         Two rows per column, the columns that drive the risk most first: ``column``; ``share_of_identified``, identified
         records whose combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
         ``identification_rate`` and ``privacy_risk_score`` after the change; and ``difference``, the change of the
-        identification rate. The figures are missing if time ran out. A column that cannot be coarsened has one row.
-        Without identified records there are no rows. With `pairs`, up to two rows follow, for the best pair that was
-        found: ``column`` has both names ("age and town"), ``change`` is "both dropped" or "both coarsened".
+        identification rate. The figures are missing if the change was not measured. A column that cannot be coarsened
+        has one row. Without identified records there are no rows. With `pairs`, up to two rows follow, for the best
+        pair that was found: ``column`` has both names ("age and town"), ``change`` is "both dropped" or "both
+        coarsened". Its ``attrs`` are ``n_changes``, the number of changes including all pairs, and ``n_measured``.
 
     Raises
     ------
@@ -125,33 +128,37 @@ def measure_column_changes(
     make records equal, which then count once.
     """
     require(max_columns >= 1, "max_columns", max_columns, "an integer above 0")
-    require(time_limit_seconds > 0, "time_limit_seconds", time_limit_seconds, "more than 0 seconds")
+    require(is_integer(most_searches, 0), "most_searches", most_searches, "an integer of at least 0")
     if list(tables.columns) != assessment.settings["columns"]:
         raise InvalidTableError(
             "The assessment and the preprocessed tables have different columns. Expected the assessed tables. Nothing "
             "was measured; assess these tables again."
         )
-    stop = _stop_at(time.monotonic() + time_limit_seconds)
     driving = driving_columns(assessment)[:max_columns]
     settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
 
     def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> RepeatedSearch:
-        return RepeatedSearch(tables, [tables.columns.index(column) for column in columns], settings, n_used, stop)
+        return RepeatedSearch(tables, [tables.columns.index(column) for column in columns], settings, n_used, progress)
 
     repeated = repeat(tables, [column for column, _ in driving])
-    measured = []
-    for column, share in driving:
-        for change in _changes(tables, column):
-            left = _scores_after(repeated, column, change)
-            measured.append(_Measured((column,), change.name, (change,), share, left))
-    if pairs:
+    singles = [(column, share, change) for column, share in driving for change in _changes(tables, column)]
+    measured = [
+        _Measured((column,), each.name, (each,), share, _scores_after(repeated, column, each, number < most_searches))
+        for number, (column, share, each) in enumerate(singles)
+    ]
+    n_changes = len(measured)
+    if pairs and len(tables.columns) > 2:
         for kind in dict.fromkeys(each.change for each in measured):
             own = [each for each in measured if each.change == kind]
-            measured += _best_pair(tables, own, assessment, repeat)
+            if n_changes < most_searches:
+                measured += _best_pair(tables, own, assessment, repeat, most_searches - n_changes)
+            n_changes += len(own) - 1
     before = assessment.scores["identification_rate"]
     rows = [each.row(before) for each in measured]
     figures = dict.fromkeys(("share_of_identified", *CHANGE_COLUMNS[4:]), "float64")
-    return pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})
+    table = pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})
+    table.attrs = {"n_measured": min(n_changes, most_searches), "n_changes": n_changes}
+    return table
 
 
 def _best_pair(
@@ -159,15 +166,13 @@ def _best_pair(
     singles: list[_Measured],
     assessment: MpuccAssessment,
     repeat: Callable[[PreprocessedTables, Sequence[str]], RepeatedSearch],
+    most_searches: int,
 ) -> list[_Measured]:
-    """Add each other change to the one that helps most, and return the best pair; empty if there was no time."""
-    in_time = [each for each in singles if each.left]
-    if not in_time or len(tables.columns) < 3:
-        return []
-    first = min(in_time, key=_rate)
+    """Add each other change to the one that helps most, and return the best pair; empty if there is no other."""
+    first = min(singles, key=_rate)
     (column,), (change,) = first.columns, first.changes
     changed = changed_tables(tables, tables.columns.index(column), change.new_codes)
-    others = [each for each in singles if each is not first]
+    others = [each for each in singles if each is not first][:most_searches]
     repeated = repeat(changed, [each.columns[0] for each in others])
     found = []
     n_with = Counter(assessment.details["field_combo"].tolist())
@@ -176,7 +181,7 @@ def _best_pair(
         both = (column, other.columns[0])
         share = sum(n for combo, n in n_with.items() if not set(both).isdisjoint(combo)) / n_with.total()
         found.append(_Measured(both, f"both {first.change}", (change, other.changes[0]), share, left))
-    return sorted((each for each in found if each.left), key=_rate)[:1]
+    return sorted(found, key=_rate)[:1]
 
 
 def _rate(measured: _Measured) -> float:
@@ -246,17 +251,7 @@ def _rare_together(labels: NDArray[np.object_], counts: NDArray[Any]) -> tuple[N
     return coarse, f"{int(is_rare.sum())} values of fewer than {RARE_SHARE:.0%} of the originals as one"
 
 
-def _scores_after(repeated: RepeatedSearch, column: str, change: _Change) -> dict[str, float]:
-    """Search again after a change; return no score if time runs out."""
-    try:
-        return repeated.scores_after(repeated.tables.columns.index(column), change.new_codes)
-    except _OutOfTime:
-        return {}
-
-
-def _stop_at(deadline: float) -> Callable[[SearchProgress], None]:
-    def stop(_: SearchProgress) -> None:
-        if time.monotonic() >= deadline:
-            raise _OutOfTime
-
-    return stop
+def _scores_after(repeated: RepeatedSearch, column: str, change: _Change, is_measured: bool = True) -> dict[str, float]:
+    """Search again after a change, if it is measured."""
+    place = repeated.tables.columns.index(column)
+    return repeated.scores_after(place, change.new_codes) if is_measured else {}

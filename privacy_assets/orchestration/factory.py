@@ -58,7 +58,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings
 from privacy_assets.orchestration.utility_assets import utility_assessment_asset
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.metrics import (
@@ -104,6 +104,7 @@ def build_release_definitions(
     privacy_budget: PrivacyBudget | None = None,
     declaration: Mapping[str, str] | None = None,
     engine: LocalEngine | SparkEngine | Any = None,
+    report: ReportSettings | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -172,6 +173,8 @@ def build_release_definitions(
     engine : LocalEngine, SparkEngine, SparkSession or object with ``spark_session``, optional
         Where mpUCCs are searched, also against the control, records cut, and candidates counted; the engine does not
         change the release. All other stages run in this process, which is also the default.
+    report : ReportSettings, optional
+        How many changes of columns are measured for the report; by default 20.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
         private directory is closed to other users, so it must be for private tables only: new, empty, or already a
@@ -230,6 +233,7 @@ def build_release_definitions(
         budget=privacy_budget,
         declaration=require_declaration(declaration or {}),
         engine=read_engine(engine),
+        report=report or ReportSettings(),
     )
     for stage, each in release.sources.items():
         if isinstance(each, SparkSource):

@@ -35,7 +35,6 @@ from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.release.withheld import IN_WORDS, WITHHELD, is_withheld
 from privacy_assets.storage.memory import give_back_memory
 
-SECONDS_TO_MEASURE_CHANGES = 60.0
 SECRETS = ("seed", "scale_digests")
 OF_THE_RECORDS = "ledger"
 """The figure of the budget that depends on the records: the digest of an entry, which covers their fingerprint."""
@@ -49,11 +48,12 @@ def report_material(
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
     if assessment is not None:
-        changes = _column_changes(storage, assessment, gathered)
+        changes = _column_changes(storage, assessment, gathered) if release.report.column_changes else None
         if changes is None:
-            notes.append(
-                "The effect of dropping columns was not measured, because the assessed tables are no longer stored."
+            reason = (
+                "the assessed tables are no longer stored" if release.report.column_changes else "it is switched off"
             )
+            notes.append(f"The effect of dropping columns was not measured, because {reason}.")
     if UTILITY in gathered.found:
         notes.extend(gathered.found[UTILITY].notes)
     semantic = gathered.found.get(SEMANTIC)
@@ -135,7 +135,7 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
         return None
     tables = PreprocessedTables.from_artifact(stored)
     give_back_memory()
-    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
+    return measure_column_changes(tables, assessment, most_searches=storage.release.report.column_changes, pairs=True)
 
 
 def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Drawn]:

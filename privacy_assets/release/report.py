@@ -299,18 +299,19 @@ def _measured_tables(
     changes = material.column_changes
     if changes is not None and len(changes):
         yield _Table(
-            "Identification rate if one or two columns were dropped or coarsened, for those with the largest effect",
+            "Identification rate if one or two columns were dropped or coarsened, for those with the largest effect: "
+            + "{n_measured} of {n_changes} changes measured".format_map(changes.attrs),
             ("Column", "In combinations of", "Change", "Identification rate", "Difference", "Privacy risk score"),
             [
                 (
                     row["column"],
                     f"{percent(row['share_of_identified'])} of the identified",
                     f"{row['change']}: {row['how']}",
-                    _or_out_of_time(
+                    _or_unmeasured(
                         row["identification_rate"], lambda rate: percent(rate, bounds.get("identification_rate"))
                     ),
-                    _or_out_of_time(row["difference"], lambda points: f"{100 * points:+.3g} points"),
-                    _or_out_of_time(
+                    _or_unmeasured(row["difference"], lambda points: f"{100 * points:+.3g} points"),
+                    _or_unmeasured(
                         row["privacy_risk_score"], lambda score: _figure("privacy_risk_score", score, bounds), ""
                     ),
                 )
@@ -489,5 +490,5 @@ def _nested(value: Any, write: Callable[[float], str]) -> str:
     return f"({_text(value, write)})" if isinstance(value, Mapping) and value else _text(value, write)
 
 
-def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: out of time") -> str:
+def _or_unmeasured(value: float, write: Any, otherwise: str = "not measured") -> str:
     return otherwise if pd.isna(value) else str(write(value))

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.disclosure import left_out_columns
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.settings import DisclosureSettings
@@ -29,7 +28,7 @@ def test_the_column_that_leaks_is_the_one_without_which_nothing_does(tables):
     settings = DisclosureSettings(known=("age", "town", "job", "name"), max_known=2)
     whole = assess(tables, known=settings.known, max_known=2)
     assert whole.scores["leakage_detected"] is True
-    found = assess_without_columns(*tables, whole, settings, time_limit_seconds=300).set_index("without")
+    found = assess_without_columns(*tables, whole, settings, most_columns=5).set_index("without")
     assert set(found.index) == {"age", "town", "job", "plan", "name"}
     assert found["leakage_detected"].to_dict() == {name: name != "name" for name in found.index}
     for name in found.index:
@@ -41,17 +40,16 @@ def test_the_column_that_leaks_is_the_one_without_which_nothing_does(tables):
     assert found.loc["name", "criteria"] == ""
 
 
-def test_without_time_no_column_is_assessed(tables, monkeypatch):
+def test_only_so_many_columns_are_left_out_as_asked_for_in_the_same_order(tables):
     settings = DisclosureSettings(max_known=1)
     whole = assess(tables, max_known=1)
-    found = assess_without_columns(*tables, whole, settings, time_limit_seconds=0)
-    assert found["adjusted_p_value"].isna().all()
-    assert found["leakage_detected"].isna().all()
-    # Time that ends during an assessment ends it.
-    moments = iter([0.0, 0.0, 2.0])
-    monkeypatch.setattr(left_out_columns.time, "monotonic", lambda: next(moments, 2.0))
-    found = assess_without_columns(*tables, whole, settings, time_limit_seconds=1)
-    assert found["adjusted_p_value"].isna().all()
+    every = assess_without_columns(*tables, whole, settings, most_columns=5)
+    for most_columns in (0, 1, 3):
+        found = assess_without_columns(*tables, whole, settings, most_columns=most_columns)
+        pd.testing.assert_frame_equal(found[:most_columns], every[:most_columns], check_dtype=False)
+        assert found["without"].tolist() == every["without"].tolist()
+        assert found["adjusted_p_value"].isna().tolist() == [number >= most_columns for number in range(5)]
+        assert found["leakage_detected"].isna().tolist() == [number >= most_columns for number in range(5)]
 
 
 def test_figures_are_those_of_tables_without_the_column_for_people_numbers_and_samples():
@@ -65,7 +63,7 @@ def test_figures_are_those_of_tables_without_the_column_for_people_numbers_and_s
     tables = original, original.drop(columns="person"), control
     settings = DisclosureSettings(sample=200, seed=3)
     whole = assess(tables, sample=200, seed=3, person="person")
-    found = assess_without_columns(*tables, whole, settings, person="person", time_limit_seconds=300)
+    found = assess_without_columns(*tables, whole, settings, person="person", most_columns=5)
     assert set(found["without"]) == {"number", "day", "kind"}
     for row in found.itertuples():
         own = [table.drop(columns=row.without) for table in tables]
@@ -76,6 +74,6 @@ def test_figures_are_those_of_tables_without_the_column_for_people_numbers_and_s
 
 def test_one_column_that_is_left_cannot_be_assessed(tables):
     pair = [table[["age", "name"]] for table in tables]
-    found = assess_without_columns(*pair, assess(pair), DisclosureSettings(), time_limit_seconds=300)
+    found = assess_without_columns(*pair, assess(pair), DisclosureSettings(), most_columns=5)
     assert found["leakage_detected"].isna().all()
     assert found["adjusted_p_value"].isna().all()

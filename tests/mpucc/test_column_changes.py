@@ -1,3 +1,6 @@
+import time
+from itertools import count
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,11 +100,49 @@ def test_a_pair_is_the_best_that_is_added_to_the_best_single_change(measured):
         assert pair["share_of_identified"] == np.mean([any(name in combo for name in both) for combo in combos])
 
 
-def test_pairs_take_the_time_that_is_left_and_need_a_column_that_stays():
+@pytest.mark.parametrize("most_searches", [0, 1, 4, 10, 11, 12, 15, 16, 19, 20])
+def test_changes_are_measured_in_a_fixed_order_until_the_searches_are_used_up(measured, most_searches):
+    """11 changes of single columns, then 5 pairs of dropped ones with the best of them, then 4 of coarsened ones."""
+    assessment, singles = measured
     tables = preprocess(ORIGINAL, SYNTHETIC)
-    assessment = assess_preprocessed(tables, MpuccSettings(**SETTINGS))
-    late = measure_column_changes(tables, assessment, time_limit_seconds=1e-9, pairs=True)
-    assert not late["change"].str.startswith("both").any()
+    asked = {"max_columns": 6, "pairs": True, "n_threads": 1}
+    found = measure_column_changes(tables, assessment, most_searches=most_searches, **asked)
+    assert found.attrs == {"n_measured": most_searches, "n_changes": 20}
+    n_singles = min(most_searches, 11)
+    pd.testing.assert_frame_equal(found[:n_singles], singles[:n_singles])
+    late = found[n_singles:11]
+    assert late[["identification_rate", "difference", "privacy_risk_score"]].isna().all(axis=None)
+    assert late[["column", "change", "how"]].equals(singles.loc[late.index, ["column", "change", "how"]])
+    pairs = found[11:]["change"].tolist()
+    assert pairs == ["both dropped"] * (most_searches > 11) + ["both coarsened"] * (most_searches > 16)
+
+
+def test_more_searches_than_changes_are_not_made_and_none_depends_on_a_clock(measured, monkeypatch):
+    assessment, singles = measured
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    seconds = count(0, 1_000)
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    asked = {"max_columns": 6, "pairs": True}
+    found = measure_column_changes(tables, assessment, most_searches=500, **asked)
+    assert found.attrs == {"n_measured": 20, "n_changes": 20}
+    pd.testing.assert_frame_equal(found, measure_column_changes(tables, assessment, most_searches=20, **asked))
+    assert singles.attrs == {"n_measured": 11, "n_changes": 11}
+
+
+def test_the_searches_report_their_progress_and_can_be_ended(measured):
+    assessment, _ = measured
+    seen = []
+    measure_column_changes(preprocess(ORIGINAL, SYNTHETIC), assessment, most_searches=1, progress=seen.append)
+    assert seen[-1].bar[0].startswith("synthetic against original")
+
+    def end(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure_column_changes(preprocess(ORIGINAL, SYNTHETIC), assessment, progress=end)
+
+
+def test_pairs_need_a_column_that_stays():
     two = preprocess(ORIGINAL[["visits", "town"]], SYNTHETIC[["visits", "town"]])
     changes = measure_column_changes(two, assess_preprocessed(two), pairs=True)
     assert "both dropped" not in changes["change"].tolist()
@@ -135,15 +176,6 @@ def test_only_the_columns_that_drive_most_are_tried():
     assert changes["column"].nunique() == 2
 
 
-def test_when_time_runs_out_the_rest_is_missing_and_says_what_would_have_been_tried():
-    tables = preprocess(ORIGINAL, SYNTHETIC)
-    changes = measure_column_changes(
-        tables, assess_preprocessed(tables, MpuccSettings(**SETTINGS)), time_limit_seconds=1e-9
-    )
-    assert len(changes) > 2
-    assert changes[["identification_rate", "difference", "privacy_risk_score"]].isna().all(axis=None)
-
-
 def test_where_nothing_is_identified_nothing_drives_it():
     table = pd.DataFrame({"a": [1, 1, 2, 2]})
     tables = preprocess(table, table, deduplicate=False)
@@ -155,8 +187,9 @@ def test_an_assessment_of_other_tables_and_settings_out_of_range_are_refused():
     assessment = assess_preprocessed(tables, MpuccSettings(max_baseline_cols=1))
     with pytest.raises(InvalidTableError, match="have different columns"):
         measure_column_changes(preprocess(ORIGINAL[["visits"]], SYNTHETIC[["visits"]]), assessment)
-    with pytest.raises(InvalidSettingError, match="time_limit_seconds is 0"):
-        measure_column_changes(tables, assessment, time_limit_seconds=0)
+    for wrong in (-1, 1.5, True, None):
+        with pytest.raises(InvalidSettingError, match=f"most_searches is {wrong}"):
+            measure_column_changes(tables, assessment, most_searches=wrong)
 
 
 def test_a_change_that_would_leave_one_value_is_not_tried():

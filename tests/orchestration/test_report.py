@@ -9,6 +9,7 @@ import pytest
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
+from privacy_assets.orchestration.settings.utility import ReportSettings
 from privacy_assets.release.report import percent
 from tests.orchestration.project import ASSESSMENT, key
 
@@ -41,6 +42,7 @@ def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(
     for change in changes.to_dict("records"):
         cells = (change["column"], f"{change['change']}: {change['how']}", percent(change["identification_rate"]))
         assert all(f">{cell}</t" in page for cell in cells)
+    assert "{n_measured} of {n_changes} changes measured".format(**changes.attrs) in page
     assert "Bar chart: synthetic records that single out a real one, by columns" in page
     assert "synthetic.csv" in page
 
@@ -50,6 +52,15 @@ def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(
     later = page_of(project)
     assert "was not measured, because the assessed tables are no longer stored" in later
     assert "columns were dropped" not in later
+
+
+def test_the_report_measures_as_many_changes_of_columns_as_asked_for(released):
+    project, _ = released
+    for asked, said in ((3, "3 of "), (0, "was not measured, because it is switched off")):
+        assert project.run(
+            project.definitions(report=ReportSettings(column_changes=asked)), "synthetic_release"
+        ).success
+        assert said in page_of(project)
 
 
 def test_no_record_of_the_tables_is_on_the_page(released):

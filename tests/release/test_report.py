@@ -50,6 +50,7 @@ CHANGES = pd.DataFrame(
         "privacy_risk_score": [0.04, None],
     }
 )
+CHANGES.attrs = {"n_measured": 1, "n_changes": 2}
 ADVICE = pd.DataFrame(
     {
         "columns": [(), ("age",)],
@@ -256,7 +257,8 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
-        "coarsened: 10 bands of about as many originals each not measured: out of time",
+        "for those with the largest effect: 1 of 2 changes measured",
+        "coarsened: 10 bands of about as many originals each not measured",
         "Medium risk (this release)",
         "none nothing forgotten 1 none",
         "age scaled column 0.25 40",

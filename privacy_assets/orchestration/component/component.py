@@ -29,6 +29,7 @@ from privacy_assets.orchestration.component.synthetic import (
     ResolvedAssessment,
     ResolvedDisclosure,
     ResolvedPrivacyBudget,
+    ResolvedReport,
     ResolvedSplit,
     ResolvedSynthesis,
     ResolvedUtility,
@@ -177,6 +178,9 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="Where mpUCCs are searched, records cut, and candidates counted, if not in the run itself; the "
         "engine does not change the release.",
         examples=[{"spark": {"remote": "sc://spark:15002"}}],
+    )
+    report: ResolvedReport | None = Field(
+        None, description="What is measured for the report.", examples=[{"column_changes": 0}]
     )
     monitoring: ResolvedMonitoring | None = Field(
         None,

@@ -25,7 +25,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings
 
 
 def _kind_of_split(given: Mapping[str, Any]) -> str:
@@ -109,6 +109,7 @@ ResolvedSynthesis: TypeAlias = Annotated[
     ),
 ]
 ResolvedUtility: TypeAlias = Annotated[UtilitySettings, written(UtilitySettings)]
+ResolvedReport: TypeAlias = Annotated[ReportSettings, written(ReportSettings)]
 ResolvedDisclosure: TypeAlias = Annotated[DisclosureSettings, written(DisclosureSettings)]
 ResolvedPrivacyBudget: TypeAlias = Annotated[PrivacyBudget, written(PrivacyBudget)]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]

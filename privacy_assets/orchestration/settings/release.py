@@ -40,7 +40,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import UtilitySettings, worth_stage
+from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings, worth_stage
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.gate import EXAMPLE_METRICS
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
@@ -83,6 +83,7 @@ class ReleaseSettings:
     budget: PrivacyBudget | None = None
     declaration: Mapping[str, str] = field(default_factory=dict)
     engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
+    report: ReportSettings = field(default_factory=ReportSettings)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):

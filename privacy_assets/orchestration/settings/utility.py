@@ -1,7 +1,8 @@
-"""The settings of the assessment of a release's worth."""
+"""The settings of the assessment of a release's worth, and of its report."""
 
 from dataclasses import dataclass
 
+from privacy_assets.mpucc.column_changes import DEFAULT_SEARCHES
 from privacy_assets.release.metrics import UTILITY
 from privacy_assets.setting_checks import described, is_integer, require, setting
 
@@ -32,3 +33,26 @@ class UtilitySettings:
 
     def __post_init__(self) -> None:
         require(is_integer(self.seed, 0, plain=True), "utility.seed", self.seed, "an integer of at least 0")
+
+
+@described
+@dataclass(frozen=True, kw_only=True)
+class ReportSettings:
+    """What is measured for the report of a release.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the number is not an integer of at least 0.
+    """
+
+    column_changes: int = setting(
+        DEFAULT_SEARCHES,
+        "Number of changes of columns (dropped, coarsened, pairs) whose effect on the identification rate is measured, "
+        "each by another search; 0 for none.",
+        0,
+    )
+
+    def __post_init__(self) -> None:
+        found = self.column_changes
+        require(is_integer(found, 0, plain=True), "report.column_changes", found, "an integer of at least 0")

@@ -216,6 +216,11 @@ CASES = {
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
     "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.engine": (SPARK, {"engine": "spark"}, "'spark' is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.report": (
+        {"report": {"column_changes": 0}},
+        {"report": 20},
+        "20 is not of type 'object', 'null'",
+    ),
     "PrivacyReleaseComponent.declaration": (
         {"declaration": {"purpose": "Teaching statistics", "roles_decided_by": "The privacy officer"}},
         {"declaration": {"aim": "Teaching statistics"}},
@@ -479,6 +484,12 @@ CASES = {
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 1_000}}},
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 0}}},
         "an integer of at least 1",
+    ),
+    # the report
+    "ReportSettings.column_changes": (
+        {"report": {"column_changes": 12}},
+        {"report": {"column_changes": -1}},
+        "report.column_changes is -1. Expected an integer of at least 0",
     ),
     # the signature
     **by_name("SigningYaml", "signing")(
