@@ -1,4 +1,8 @@
-"""Names of the columns of a table."""
+"""Names of the columns of a table.
+
+A name that neither a contract nor a setting contains can be a cell: that of a file without its header, or of a pivoted
+table. Messages give the positions of such columns instead, counted from 0, as in ``table.columns[0]``.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -35,13 +39,17 @@ def problem_of_names(names: Sequence[object]) -> str:
     if not odd and not again:
         return ""
     found = {"are not text": odd, "are repeated": again}
-    shown = " and ".join(
-        f"{len(places):,} {what} (positions {_some(places)})" for what, places in found.items() if places
-    )
+    shown = " and ".join(f"{len(places):,} {what} ({positions(places)})" for what, places in found.items() if places)
     return (
         f"The table has {len(names):,} columns; of their names, {shown}. Expected a different text for each column. "
         "Rename them, for example with `table.columns = [...]`."
     )
+
+
+def positions(places: Sequence[int]) -> str:
+    """List positions of columns in a message."""
+    more = f", and {len(places) - MOST_POSITIONS:,} more" if len(places) > MOST_POSITIONS else ""
+    return f"positions {', '.join(map(str, places[:MOST_POSITIONS]))}{more}"
 
 
 def _is_text(name: object) -> bool:
@@ -49,8 +57,3 @@ def _is_text(name: object) -> bool:
         return isinstance(name, str) and bool(name.encode() or True)
     except UnicodeEncodeError:
         return False
-
-
-def _some(places: Sequence[int]) -> str:
-    more = f", and {len(places) - MOST_POSITIONS:,} more" if len(places) > MOST_POSITIONS else ""
-    return ", ".join(map(str, places[:MOST_POSITIONS])) + more

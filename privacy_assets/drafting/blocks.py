@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 import pandas as pd
 
-from privacy_assets.columns.column_names import problem_of_names, require_unique_text_names
+from privacy_assets.columns.column_names import positions, problem_of_names, require_unique_text_names
 from privacy_assets.disclosure.text_shapes import shape_of
 from privacy_assets.errors import InvalidTableError
 
@@ -140,7 +140,8 @@ def _start_of(path: Path) -> bytes:
 def _format_of(path: Path) -> str:
     """Return the format of the beginning of a file; refuse a file that is not a table."""
     if not path.is_file():
-        what = "is a directory" if path.is_dir() else "does not exist"
+        found = "is a pipe, a socket or a device" if path.exists() else "does not exist"
+        what = "is a directory" if path.is_dir() else found
         raise InvalidTableError(f"{str(path)!r} {what} (looked from {Path.cwd()}). Expected a CSV or Parquet file.")
     start = _start_of(path)
     if not start.strip():
@@ -358,14 +359,15 @@ def _open_parquet(path: Path) -> TableBlocks:
     if file is None:
         raise InvalidTableError(f"{str(path)!r} begins like a Parquet file, but is damaged or cut off. Copy it again.")
     nested = [
-        field.name
-        for field in file.schema_arrow
+        place
+        for place, field in enumerate(file.schema_arrow)
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
     ]
     if nested:
         raise InvalidTableError(
-            f"The columns {nested} of {str(path)!r} have lists, records or bytes as values. A contract has columns of "
-            "single values: turn the parts into columns or a separate table, or drop these columns."
+            f"{len(nested)} columns of {str(path)!r} have lists, records or bytes as values ({positions(nested)}). A "
+            "contract has columns of single values: turn the parts into columns or a separate table, or drop these "
+            "columns."
         )
     n_rows = file.metadata.num_rows
     step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(1, len(file.schema_arrow))))

@@ -263,7 +263,7 @@ def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataF
     """Name columns unknown to the contract by their position, because names in a file without a header are values."""
     names = [
         name if isinstance(name, str) and name in contract.roles else f"column at position {place}"
-        for place, name in enumerate(table.columns, 1)
+        for place, name in enumerate(table.columns)
     ]
     return table.set_axis(names, axis=1)
 

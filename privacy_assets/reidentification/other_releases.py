@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.column_names import positions, require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed, columns_of
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
@@ -17,8 +17,6 @@ from privacy_assets.reidentification.candidate_index import CandidateIndex, comb
 from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.record_keys import match_keys
 from privacy_assets.storage.fingerprint import fingerprint
-
-MOST_PLACES_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,13 +162,13 @@ def require_described_columns(
         If columns are unknown; the message counts them and does not name them.
     """
     described = {key, *model.masks, *also, *(column for mask in model.masks.values() for column in columns_of(mask))}
-    unknown = [position for position, column in enumerate(table.columns, 1) if column not in described]
+    unknown = [place for place, column in enumerate(table.columns) if column not in described]
     if unknown:
         raise InvalidTableError(
             f"{len(unknown)} of the {len(table.columns)} columns of the other release {name!r} are neither its key nor "
-            f"in its model or the contract, at the positions {unknown[:MOST_PLACES_SHOWN]}. Their names are withheld, "
-            "because in a file without a header they are values. Add the header, describe each column in the model, "
-            "or remove these columns. Nothing was stored."
+            f"in its model or the contract ({positions(unknown)}). Their names are withheld, because in a file without "
+            "a header they are values. Add the header, describe each column in the model, or remove these columns. "
+            "Nothing was stored."
         )
 
 

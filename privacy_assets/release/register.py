@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.files import RELEASE_NAME
+from privacy_assets.release.files import LATEST, RELEASE_NAME
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
@@ -189,13 +189,21 @@ def write_register(
 
 
 def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool = False) -> Iterator[RegisterEntry]:
-    """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures."""
+    """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures.
+
+    A link is not followed, and neither it nor what has the name of a release without being a directory is skipped.
+    """
     unread: list[OSError] = []
     for directory, below, files in os.walk(root, onerror=unread.append):
         # A release has a manifest, whatever that is, or at least the name of a release.
         if MANIFEST_FILE in (*files, *below) or RELEASE_NAME.fullmatch(Path(directory).name):
             below.clear()
             yield _entry(root, Path(directory), trusted, verify=verify)
+        for name in sorted([*below, *filter(RELEASE_NAME.fullmatch, files)]):
+            path = Path(directory, name)
+            if (name in files or path.is_symlink()) and not _is_latest(path):
+                problem = "it is not the directory of a release, but a link or a file, and was not read"
+                yield RegisterEntry(path.relative_to(root).as_posix(), "", "", problem, kind="refused")
         below[:] = sorted(name for name in below if not name.startswith(TEMPORARY_MARK))
     for error in unread:
         place = Path(error.filename).relative_to(root).as_posix()
@@ -276,6 +284,10 @@ def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify:
 
 def _is_regular(path: Path) -> bool:
     return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)
+
+
+def _is_latest(path: Path) -> bool:
+    return path.name == LATEST and RELEASE_NAME.fullmatch(str(path.readlink())) is not None
 
 
 def _described(

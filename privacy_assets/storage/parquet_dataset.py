@@ -1,11 +1,14 @@
 """A directory of Parquet files as one table: its parts in the order of their paths, read whole or batch by batch.
 
 Directories named ``column=value`` (as Hive and Spark write them) are columns of text; nothing is guessed about their
-values. These values are cells, so messages here never show a path below the directory.
+values. These values are cells, and nobody has described the columns yet, so messages here show neither a path below the
+directory nor the name of a column.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privacy_assets.columns.column_names import positions
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.errors import InvalidTableError
 
@@ -117,8 +121,8 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
     Raises
     ------
     InvalidTableError
-        If there are no parts, a file is not Parquet, parts have different columns or types, or directories name
-        different columns, or one that the files have.
+        If there are no parts, or one that is a link or another thing than a file, a file is not Parquet, parts have
+        different columns or types, or directories name different columns, or one that the files have.
     """
     parts = _find_parts(directory)
     if not parts:
@@ -149,22 +153,34 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
         )
     columns = next(iter(named))
     schema = _common_schema(schemas)
-    repeated = sorted({name for name in columns if name in schema.names or columns.count(name) > 1})
+    repeated = [level for level, name in enumerate(columns, 1) if name in schema.names or columns.count(name) > 1]
     if repeated:
         raise InvalidTableError(
-            f"Directories name columns that the files also have, or that are named twice: {repeated}. {NOT_READ}; "
-            "remove the columns from the files, or rename the directories."
+            f"Directories name columns that the files also have, or that are named twice, at the levels {repeated}. "
+            f"{NOT_READ}; remove the columns from the files, or rename the directories."
         )
     return ParquetDataset(tuple(parts), pa.schema([*schema, *((name, TEXT_CODES) for name in columns)]), n_rows)
 
 
 def _find_parts(directory: Path) -> list[_Part]:
-    found = []
-    for path in directory.rglob("*"):
-        names = path.relative_to(directory).parts
-        if not any(name.startswith(("_", ".")) for name in names) and path.is_file():
-            found.append((names, path))
+    found, n_others = [], 0
+    for above, below, files in os.walk(directory, onerror=_raise):
+        below[:] = [name for name in below if not name.startswith(("_", "."))]
+        paths = [Path(above, name) for name in files if not name.startswith(("_", "."))]
+        is_file = [stat.S_ISREG(path.lstat().st_mode) for path in paths]
+        found += [(path.relative_to(directory).parts, path) for path in paths]
+        n_others += is_file.count(False) + sum(Path(above, name).is_symlink() for name in below)
+    if n_others:
+        raise InvalidTableError(
+            f"{str(directory)!r} has entries that are links, pipes, sockets or devices ({n_others}). Expected only "
+            f"files and directories. {NOT_READ}; replace them by files, or begin their names with '_' if they are not "
+            "parts."
+        )
     return [_Part(path, _partition_of(names[:-1])) for names, path in sorted(found)]
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _partition_of(directories: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
@@ -182,16 +198,16 @@ def _common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
             f"Expected the same columns in each. {NOT_READ}."
         )
     types, differ = [], []
-    for place, name in enumerate(names):
+    for place in range(len(names)):
         own = [_plain_codes(schema.types[place]) for schema in schemas]
         known = [kind for kind in own if not pa.types.is_null(kind)]
         types.append(known[0] if known else pa.null())
         if any(kind != types[-1] for kind in known):
-            differ.append(name)
+            differ.append(place)
     if differ:
         raise InvalidTableError(
-            f"Parts have different types in these columns: {differ}. Expected one type in all parts. {NOT_READ}; write "
-            "the parts with one schema."
+            f"Parts have different types in {len(differ)} columns ({positions(differ)}). Expected one type in all "
+            f"parts. {NOT_READ}; write the parts with one schema."
         )
     return pa.schema(list(zip(names, types, strict=True)))
 

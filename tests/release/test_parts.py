@@ -75,6 +75,10 @@ def test_a_table_up_to_the_size_is_one_file(tmp_path, rows_per_part):
         (lambda part: part.write_bytes(part.read_bytes()[:-1] + b"x"), "part-00001.parquet' was changed"),
         (lambda part: part.with_name("part-00003.parquet").write_bytes(b"x"), "1 files are not listed"),
         (lambda part: part.with_name("note.txt").write_bytes(b"x"), "1 files are not listed"),
+        (lambda part: part.with_name(".hidden").write_bytes(b"x"), "1 files are not listed"),
+        (lambda part: part.with_name("_SUCCESS").mkdir(), "1 files are not listed"),
+        (lambda part: os.mkfifo(part.with_name(".hidden")), "1 files are not listed"),
+        (lambda part: os.mkfifo(part.parents[1] / ".hidden"), "1 files are not listed"),
         (lambda part: (part.unlink(), os.mkfifo(part)), "part-00001.parquet' is missing"),
         (lambda part: (part.rename(part.parents[2] / "p"), part.symlink_to(part.parents[2] / "p")), "is missing"),
         (

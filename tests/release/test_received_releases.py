@@ -22,11 +22,12 @@ from benchmarks.campaigns.fuzz_manifest import FORGEABLE, campaign, forge, is_li
 from privacy_assets.cli import main
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.release import manifest as manifest_module
-from privacy_assets.release.files import write_release
+from privacy_assets.release.files import published_fingerprint, read_anonymized_release, write_release
 from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, OPTIONAL_KEYS, digest_of
 from privacy_assets.release.parquet_footer import read_footer
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.received_files import parse_json_object
+from privacy_assets.release.released_csv import read_released_csv
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.batch_fingerprint import table_fingerprint
 from privacy_assets.storage.fingerprint import fingerprint
@@ -320,6 +321,14 @@ def test_a_pipe_a_directory_or_a_link_in_place_of_a_file_keeps_nobody_waiting(re
     of_a_file = f"{name!r} is missing, or is not a regular file"
     assert ("there is no regular file manifest.json" if name == "manifest.json" else of_a_file) in told
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("read", [published_fingerprint, read_anonymized_release, read_released_csv])
+def test_a_manifest_that_is_a_pipe_keeps_no_reader_waiting(release, read):
+    (release / "manifest.json").unlink()
+    os.mkfifo(release / "manifest.json")
+    with pytest.raises(ValueError, match="there is no regular file manifest.json|has no CSV file"):
+        read(release)
 
 
 @pytest.mark.parametrize("name", ["../secret.parquet", "/etc/passwd", "a/b", "..", "", "\0", "manifest.json"])

@@ -23,6 +23,7 @@ from privacy_assets.release.register import (
     write_register,
 )
 from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
+from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_report import MARKUP, Outline, limit_verdict, record, text_of
@@ -402,3 +403,45 @@ def test_a_thousand_releases_have_a_thousand_lines(root):
     page = render_register(many, (), date(2026, 1, 1))
     assert page.count('<th scope="row">') == 1_000
     assert page.count("<svg") == 50 * 2
+
+
+def replaced_by_a_link(written, elsewhere):
+    written.rename(elsewhere)
+    written.symlink_to(elsewhere)
+
+
+def replaced_by_a_pipe(written, elsewhere):
+    written.rename(elsewhere)
+    os.mkfifo(written)
+
+
+def replaced_by_a_file(written, elsewhere):
+    written.rename(elsewhere)
+    written.write_text("not a directory")
+
+
+def replaced_above(written, elsewhere):
+    written.parent.rename(elsewhere)
+    written.parent.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("change", [replaced_by_a_link, replaced_by_a_pipe, replaced_by_a_file, replaced_above])
+def test_what_is_no_directory_in_the_place_of_a_release_has_a_line_that_says_so(root, tmp_path, change):
+    written = released(root)
+    change(written, tmp_path / "elsewhere")
+    place = (written.parent if change is replaced_above else written).relative_to(root).as_posix()
+    (entry,) = read_entries(root)
+    assert (entry.table, entry.kind, entry.link) == (place, "refused", "")
+    assert "it is not the directory of a release, but a link or a file" in text_of(page_of(root))
+
+
+def test_a_link_to_the_parts_of_a_release_is_seen(root, tmp_path):
+    many = TABLE.iloc[[0, 1] * 1_200].reset_index(drop=True)
+    directory = root / "people" / "synthetic"
+    written = write_release(directory, many, fingerprint(many), record(), rows_per_part=1_000)
+    (before,) = read_entries(root)
+    (written / "synthetic.parquet").rename(tmp_path / "elsewhere")
+    (written / "synthetic.parquet").symlink_to(tmp_path / "elsewhere")
+    (after,) = read_entries(root)
+    assert (before.files_kind, after.files_kind) == ("", "refused")
+    assert not verify_release(written).verified

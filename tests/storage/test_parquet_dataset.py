@@ -1,4 +1,7 @@
 import datetime as dt
+import os
+import socket
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -7,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.drafting.draft import draft_contract
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
@@ -86,8 +90,8 @@ def other_columns(path):
 
 
 def other_types(path):
-    write(path / "0.parquet", age=[1], sex=["f"])
-    write(path / "1.parquet", age=["SENTINEL"], sex=["f"])
+    write(path / "0.parquet", SENTINEL=[1], sex=["f"])
+    write(path / "1.parquet", SENTINEL=["SENTINEL"], sex=["f"])
 
 
 def other_directories(path):
@@ -96,7 +100,7 @@ def other_directories(path):
 
 
 def repeated_column(path):
-    write(path / "age=SENTINEL" / "0.parquet", age=[1])
+    write(path / "a=1" / "SENTINEL=2" / "0.parquet", SENTINEL=[1])
 
 
 @pytest.mark.parametrize(
@@ -105,9 +109,9 @@ def repeated_column(path):
         (no_part, "no files except those whose names begin with '_' or '.'"),
         (no_parquet, "1 of 2 files are not Parquet files that can be read, the first being number 2"),
         (other_columns, "1 of 2 parts have other columns than the first"),
-        (other_types, r"different types in these columns: \['age'\]"),
+        (other_types, r"different types in 1 columns \(positions 0\)"),
         (other_directories, "directories that name different columns"),
-        (repeated_column, r"named twice: \['age'\]"),
+        (repeated_column, r"named twice, at the levels \[2\]"),
     ],
 )
 def test_a_directory_that_is_no_table_is_refused_without_a_value(tmp_path, make, message):
@@ -133,3 +137,60 @@ def test_a_part_whose_pages_are_damaged_is_refused_by_its_number(tmp_path):
 def test_a_directory_is_not_a_csv_file(tmp_path):
     with pytest.raises(InvalidTableError, match="but a directory, which only Parquet files can be in"):
         TableFile(str(tmp_path), format="csv").read(None)
+
+
+def socket_at(path):
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+NO_FILES = {
+    "pipe": os.mkfifo,
+    "socket": socket_at,
+    "link to a file": lambda path: path.symlink_to(path.with_name("0.parquet")),
+    "link to a directory": lambda path: path.symlink_to(path.parent.parent, target_is_directory=True),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+    "link in a circle": lambda path: path.symlink_to(path.name),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("name", ["1.parquet", "SENTINEL", "a=SENTINEL"])
+def test_a_part_that_is_no_file_is_refused_without_waiting_for_it(tmp_path, monkeypatch, kind, name):
+    directory = tmp_path / "table"
+    write(directory / "0.parquet", age=[1])
+    monkeypatch.chdir(directory)  # The path of a socket is short.
+    NO_FILES[kind](directory.relative_to(directory) / name if kind == "socket" else directory / name)
+    expected = r"has entries that are links, pipes, sockets or devices \(1\).*Nothing was read"
+    with pytest.raises(InvalidTableError, match=expected) as raised:
+        TableFile(str(directory), format="parquet").read(None)
+    assert "SENTINEL" not in str(raised.value)
+    (directory / name).rename(directory / f"_{name}")
+    assert len(TableFile(str(directory), format="parquet").read(None)) == 1
+
+
+def test_a_directory_of_a_table_that_cannot_be_listed_is_refused(tmp_path, monkeypatch):
+    write(tmp_path / "0.parquet", age=[1])
+    write(tmp_path / "closed" / "1.parquet", age=[2])
+    list_directory = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return list_directory(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(PermissionError):
+        open_parquet_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link to a device"])
+@pytest.mark.parametrize("data_format", ["csv", "parquet"])
+def test_a_table_that_is_no_file_is_not_waited_for(tmp_path, monkeypatch, kind, data_format):
+    monkeypatch.chdir(tmp_path)
+    NO_FILES[kind](Path("table"))
+    with pytest.raises(InvalidTableError, match="but a pipe, a socket or a device, which is not read"):
+        TableFile("table", format=data_format).read(None)
+    with pytest.raises(InvalidTableError, match="is a pipe, a socket or a device"):
+        draft_contract("table")

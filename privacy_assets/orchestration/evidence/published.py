@@ -103,7 +103,7 @@ def _known_besides(
 
 def _manifests(directory: Path) -> dict[Path, dict[str, Any]]:
     """Return the manifests in the directory of the releases; other files there are not releases."""
-    paths = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name) and path.is_dir())
+    paths = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name))
     found = {path: _manifest(path) for path in paths}
     readable = {path: manifest for path, manifest in found.items() if manifest is not None}
     if len(readable) == len(found):

@@ -106,7 +106,9 @@ class TableFile:
 
 
 def _directory_note(path: Path) -> str:
-    return ", but a directory, which only Parquet files can be in" if path.is_dir() else ""
+    if path.is_dir():
+        return ", but a directory, which only Parquet files can be in"
+    return ", but a pipe, a socket or a device, which is not read" if path.exists() else ""
 
 
 @described

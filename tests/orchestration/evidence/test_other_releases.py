@@ -2,7 +2,9 @@
 
 import copy
 import json
+import os
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import dagster as dg
@@ -503,3 +505,9 @@ class TestOtherReleases:
                     (written / "manifest.json").write_text(manifest)
                 with pytest.raises(InvalidTableError, match="have a missing or damaged manifest.json"):
                     published_besides(*arguments)
+            shutil.rmtree(written)
+            for make in (os.mkfifo, Path.touch, lambda path: path.symlink_to("nothing")):
+                make(written)
+                with pytest.raises(InvalidTableError, match="have a missing or damaged manifest.json"):
+                    published_besides(*arguments)
+                written.unlink()
