@@ -17,6 +17,7 @@ from privacy_assets.anonymization.classes_by_cuts import (
     code_table,
     cut_table,
     cut_tree_of,
+    number_centers,
 )
 from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.anonymization.generalization import Generalization, generalize
@@ -290,9 +291,13 @@ def _by_lattice(
     read = read_hierarchies(hierarchies, settings.quasi_identifiers)
     models = make_models(settings, coded.sensitive)
     given = lattice_classes(table, read, settings, models, coded.sensitive, coded.people, progress)
-    order = np.argsort(given.class_of_row, kind="stable")
-    records = order[int((given.class_of_row < 0).sum()) :]
-    classes = _described(coded, records, np.bincount(given.class_of_row[records]), settings)
+    records = np.argsort(given.class_of_row, kind="stable")[int((given.class_of_row < 0).sum()) :]
+    sizes = np.bincount(given.class_of_row[records])
+    if settings.output == "centroid":
+        # Classes of several nodes may have equal centers, which a reader could not distinguish.
+        class_of_record = np.repeat(number_centers(coded, records, np.concatenate([[0], np.cumsum(sizes)])), sizes)
+        records, sizes = records[np.argsort(class_of_record, kind="stable")], np.bincount(class_of_record)
+    classes = _described(coded, records, sizes, settings)
     # Centers of classes are released without labels, so the loss is that of the values in each class.
     nodes = given.labels if settings.output == "labels" else None
     return _with_hierarchies(release(table, coded.dimensions, classes, settings, nodes=nodes), read)

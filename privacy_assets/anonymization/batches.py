@@ -20,7 +20,7 @@ from privacy_assets.anonymization.class_labels import (
     labels_in_blocks,
 )
 from privacy_assets.anonymization.class_statistics import Classes
-from privacy_assets.anonymization.classes_by_cuts import CodedTable, cut_table, cut_tree_of
+from privacy_assets.anonymization.classes_by_cuts import CodedTable, class_of_leaves, cut_table, cut_tree_of
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.labels import centroid_column, require_free_names
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
@@ -132,8 +132,7 @@ def anonymize_coded(
     found = cut_table(coded, settings, n_used, progress, with_cuts=with_cuts)
     settings = replace(settings, normalize=found.normalize)
     tree = cut_tree_of(coded, found, settings) if with_cuts else None
-    # Without hierarchies, each leaf that is kept is a class.
-    class_of_leaf = np.where(found.kept, np.cumsum(found.kept) - 1, -1)
+    class_of_leaf = class_of_leaves(coded, found, settings, None) if tree is None else tree.class_of_leaf
     classes = classes_of_cuts(coded, found, class_of_leaf, settings)
     del found
     sizes = classes.sizes

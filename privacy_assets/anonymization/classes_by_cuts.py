@@ -19,7 +19,7 @@ from privacy_assets.anonymization.kernels.models import Models
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build_tree
-from privacy_assets.anonymization.labels import require_free_names, widened
+from privacy_assets.anonymization.labels import centroid_column, require_free_names, widened
 from privacy_assets.anonymization.nodes_of_classes import NodeDimension, level_columns
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale, read_dimensions
 from privacy_assets.anonymization.result import AnonymizationProgress
@@ -34,6 +34,7 @@ from privacy_assets.anonymization.sensitive_values import (
     table_holds,
 )
 from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
+from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
@@ -282,32 +283,49 @@ def _loss(
 
 
 def cut_tree_of(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> CutTree:
-    """Return the cuts; leaves with equal labels are one class, because a reader could not distinguish them.
-
-    Without hierarchies nothing changes: of the two sides of a strict cut, each has values that the other lacks.
-    """
+    """Return the cuts; leaves that are released alike are one class, because a reader could not distinguish them."""
     tree = CutTree(
         coded.cut_scales,
         _tree_of_values(coded, found.partition),
         np.where(found.kept, np.cumsum(found.kept) - 1, -1),
     )
-    if settings.output != "labels" or all(each is None for each in coded.along):
-        return tree
+    return replace(tree, class_of_leaf=class_of_leaves(coded, found, settings, tree))
+
+
+def class_of_leaves(
+    coded: CodedTable, found: CutClasses, settings: AnonymizeSettings, tree: CutTree | None
+) -> NDArray[np.int64]:
+    """Assign a class to each leaf in order, one to all that are released alike; -1 to leaves that are left out.
+
+    Strict cuts without hierarchies make no equal labels: each side has values that the other lacks. ``tree`` has the
+    regions of the leaves, which labels may show.
+    """
+    class_of_leaf = np.where(found.kept, np.cumsum(found.kept) - 1, -1)
     records, edges = found.kept_records
-    cells = tree.cells()
+    if settings.output == "centroid":
+        class_of_leaf[found.kept] = number_centers(coded, records, edges)
+    elif settings.relaxed or any(each is not None for each in coded.along):
+        cells = None if tree is None or settings.bounds != "cell" else tree.cells()
+        keys = []
+        for j, (own, along) in enumerate(zip(found.generalizations, coded.along, strict=True)):
+            if along is not None:
+                keys.append(along.common_nodes(records, edges))
+            elif own.scale.is_ordered and cells is not None:
+                keys.append(widened(own, cells[0][:, j], cells[1][:, j]).distinct()[1])
+            else:
+                keys.append(own.distinct()[1])
+        class_of_leaf[found.kept] = group_rows(keys, [int(key.max()) + 1 for key in keys])[0]
+    return class_of_leaf
+
+
+def number_centers(coded: CodedTable, records: NDArray[np.integer[Any]], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Assign numbers to the centers of classes, whose ``records`` are sorted by class, between ``edges``."""
     keys = []
-    for j, (own, along) in enumerate(zip(_generalize(coded, found), coded.along, strict=True)):
-        if along is not None:
-            keys.append(along.common_nodes(records, edges))
-        elif own.scale.is_ordered and settings.bounds == "cell":
-            keys.append(widened(own, cells[0][:, j], cells[1][:, j]).distinct()[1])
-        else:
-            keys.append(own.distinct()[1])
-    _, first, which = np.unique(np.array(keys), axis=1, return_index=True, return_inverse=True)
-    class_of_leaf = tree.class_of_leaf.copy()
-    # Numbered in the order of the tree.
-    class_of_leaf[found.kept] = np.argsort(np.argsort(first))[which.ravel()]
-    return replace(tree, class_of_leaf=class_of_leaf)
+    for dimension in coded.dimensions:
+        codes = dimension.codes[records]
+        centers = centroid_column(generalize(dimension.scale, codes, edges), codes, edges, np.arange(len(edges) - 1))
+        keys.append(pd.factorize(centers, use_na_sentinel=False)[0])
+    return group_rows(keys, [int(key.max()) + 1 for key in keys])[0]
 
 
 def _tree_of_values(coded: CodedTable, partition: Partition) -> TreeArrays:

@@ -62,7 +62,7 @@ class CutTree(ShowsFigures):
         """Return the smallest and largest possible code of each class, of shape (n_classes, n_dimensions)."""
         n_values = np.array([scale.n_values for scale in self.scales], np.int64)
         low, high = cells_of_classes(self.arrays, n_values, len(self.class_of_leaf))
-        # Leaves of one class have equal cells.
+        # Leaves of one class have equal cells if classes are labeled by cells.
         classes, leaf = np.unique(self.class_of_leaf, return_index=True)
         leaf = leaf[classes >= 0]
         return low[leaf], high[leaf]
