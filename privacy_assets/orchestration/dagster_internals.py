@@ -12,7 +12,7 @@ from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED
 from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._core.log_manager import LOG_RECORD_EVENT_ATTR
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG, MAX_RETRIES_TAG, PARTITION_NAME_TAG
 from dagster.components.resolved.base import resolve_fields
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DATA_VERSION_IS_USER_PROVIDED_TAG",
     "DATA_VERSION_TAG",
     "LOG_RECORD_EVENT_ATTR",
+    "MAX_RETRIES_TAG",
     "PARTITION_NAME_TAG",
     "AssetCheckExecutionRecord",
     "DagsterExecutionInterruptedError",

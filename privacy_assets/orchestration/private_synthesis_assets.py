@@ -9,6 +9,7 @@ import logging
 import dagster as dg
 
 from privacy_assets.errors import PrivacyBudgetError
+from privacy_assets.orchestration.dagster_internals import MAX_RETRIES_TAG
 from privacy_assets.orchestration.evidence.partition_people import people_of_fit
 from privacy_assets.orchestration.evidence.spending import ledger_of, reserve_fit
 from privacy_assets.orchestration.private.guard import guarded, log_openly
@@ -34,6 +35,8 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         **asset_arguments(release, NOISY_MODEL),
         description="Noisy counts of the records that the synthesizer may see. Every run spends privacy budget.",
         ins={"original": dg.AssetIn(release.key("original"))},
+        # A job's policy would repeat the step.
+        retry_policy=dg.RetryPolicy(max_retries=0),
     )
     @guarded
     def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -42,6 +45,8 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         people = people_of_fit(storage, original)
         if release.privacy_budget.partitions_are_disjoint and not people:
             log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)
+        # The retries of an instance would repeat the run.
+        context.instance.add_run_tags(context.run.run_id, {MAX_RETRIES_TAG: "0"})
         entry, spending = reserve_fit(storage, context.run.run_id, synthesizer, made_of, people)
         # Dagster records the fit, too, before anything is counted.
         yield dg.AssetObservation(release.key(NOISY_MODEL), partition=storage.partition_key, metadata=spending)

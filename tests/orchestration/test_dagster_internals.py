@@ -56,6 +56,20 @@ def test_one_module_alone_imports_what_dagster_does_not_publish():
     assert importing == {"orchestration/dagster_internals.py"}
 
 
+@pytest.mark.parametrize(("tags", "is_run_again"), [({}, True), ({internals.MAX_RETRIES_TAG: "0"}, False)])
+def test_a_tag_that_a_step_adds_decides_on_retries_of_its_run(tags, is_run_again):
+    @dg.asset
+    def fails(context):
+        context.instance.add_run_tags(context.run.run_id, tags)
+        raise dg.Failure
+
+    retries = {"run_retries": {"enabled": True, "max_retries": 1}}
+    with dg.instance_for_test(overrides=retries) as instance:
+        result = dg.materialize([fails], instance=instance, raise_on_error=False)
+        tagged = instance.get_run_by_id(result.run_id).tags
+    assert tagged["dagster/will_retry"] == str(is_run_again).lower()
+
+
 def test_a_version_that_an_asset_gives_is_tagged_as_its_own(instance):
     given = materialization_of(materialize(lambda: dg.MaterializeResult(data_version=dg.DataVersion("1")), instance))
     assert given.tags[internals.DATA_VERSION_TAG] == "1"

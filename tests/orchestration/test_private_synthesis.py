@@ -8,9 +8,12 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from dagster._daemon.auto_run_reexecution.auto_run_reexecution import filter_runs_to_should_retry
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration import assets, private_synthesis_assets
 from privacy_assets.orchestration.evidence.spending import recorded_fits
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings.options import Candidate
 from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.sources import TableFile
@@ -25,7 +28,7 @@ from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
 from tests.extras import NEEDS_DP
 from tests.orchestration.forked import PROCESSES
-from tests.orchestration.project import ADMITS, Project, failure_of, people, refusal
+from tests.orchestration.project import ADMITS, Project, failure_of, key, people, refusal
 
 pytestmark = NEEDS_DP
 
@@ -184,6 +187,72 @@ def test_a_fit_that_fails_has_spent(project, monkeypatch):
     (entry,) = ledger(project).entries()
     with project.instance() as instance:
         assert known_fits(instance, "people") == {entry.digest}
+
+
+def fails(*_):
+    raise RuntimeError("SENTINEL")
+
+
+def with_retries(project, **settings):
+    """Let the instance run failed runs again, as an administrator may for all of them."""
+    retries = json.dumps({"enabled": True, "max_retries": 3, **settings})
+    with (project.home / "dagster.yaml").open("a") as file:
+        file.write(f"run_retries: {retries}\n")
+
+
+def is_run_again(project, result):
+    with project.instance() as instance:
+        run = instance.get_run_by_id(result.run_id)
+        assert run.status == dg.DagsterRunStatus.FAILURE
+        (record,) = instance.get_run_records(dg.RunsFilter(run_ids=[result.run_id]))
+        again = list(filter_runs_to_should_retry([record.dagster_run], instance))
+        assert (run.tags["dagster/will_retry"] == "true") == bool(again)
+        return bool(again)
+
+
+@pytest.mark.parametrize(
+    ("settings", "stages", "breaks"),
+    [
+        ({}, ("noisy_model",), (PrivateRecords, "noisy_choice")),
+        ({}, (), (PrivateRecords, "noisy_choice")),
+        ({}, ("noisy_model", "synthetic"), (assets, "from_artifact")),
+        ({"retry_on_asset_or_op_failure": True}, ("noisy_model",), (PrivateRecords, "noisy_choice")),
+        ({"max_retries": 1}, ("noisy_model",), (private_synthesis_assets, "to_artifact")),
+        ({}, ("noisy_model",), (PrivateParquetIOManager, "dump_to_path")),
+    ],
+)
+def test_a_run_that_spent_is_not_run_again_by_its_instance(project, monkeypatch, settings, stages, breaks):
+    with_retries(project, **settings)
+    made = definitions(project)
+    if stages:
+        assert stage(project, made, "source", "original", "control").success
+    monkeypatch.setattr(*breaks, fails)
+    failed = stage(project, made, *stages)
+    assert len(ledger(project).entries()) == 1
+    assert not is_run_again(project, failed)
+
+
+def test_a_run_that_failed_before_it_spent_may_be_run_again(project, monkeypatch):
+    with_retries(project)
+    made = definitions(project)
+    assert stage(project, made, "source", "original", "control").success
+    monkeypatch.setattr(private_synthesis_assets, "people_of_fit", fails)
+    failed = stage(project, made, "noisy_model")
+    assert ledger(project).entries() == ()
+    assert is_run_again(project, failed)
+
+
+def test_a_step_that_spent_is_not_repeated_by_the_policy_of_a_job(project, monkeypatch):
+    made = definitions(project)
+    assert stage(project, made, "source", "original", "control").success
+    monkeypatch.setattr(PrivateRecords, "noisy_choice", fails)
+    job = dg.define_asset_job(
+        "again", dg.AssetSelection.assets(key("noisy_model")), op_retry_policy=dg.RetryPolicy(max_retries=2)
+    )
+    with project.instance() as instance:
+        resolved = dg.Definitions.merge(made, dg.Definitions(jobs=[job])).resolve_job_def("again")
+        assert not resolved.execute_in_process(instance=instance, raise_on_error=False).success
+    assert len(ledger(project).entries()) == 1
 
 
 def test_two_releases_of_one_population_add_up(project):
