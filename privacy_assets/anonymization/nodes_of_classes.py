@@ -87,7 +87,7 @@ class NodeDimension:
 def level_columns(
     table: pd.DataFrame, hierarchies: Mapping[str, Hierarchy], names: Sequence[str]
 ) -> dict[str, LeveledColumn]:
-    """Find the nodes of columns.
+    """Find the nodes of columns, on the levels that merge some.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def level_columns(
     leveled, problems = {}, []
     for name in names:
         try:
-            leveled[name] = hierarchies[name].apply(table[name], name)
+            leveled[name] = hierarchies[name].apply(table[name], name).merging()
         except InvalidTableError as error:
             problems.append(str(error))
     if problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -80,17 +80,14 @@ class Leaves:
 
 @dataclass(frozen=True)
 class LeveledColumn:
-    """One quasi-identifier and its hierarchy, for the lattice.
+    """One column and its hierarchy.
 
     Attributes
     ----------
     codes : ndarray of shape (n_rows,), dtype=int64
         Value of each row.
     nodes : ndarray of shape (n_levels, n_values), dtype=int64
-        Node of each occurring value on each level; level 0 has the values. Levels that do not merge nodes are omitted.
-        Equal labels on any levels are one node.
-    levels : tuple of int
-        Level of the hierarchy of each row of ``nodes``.
+        Node of each occurring value on each level; level 0 has the values. Equal labels on any levels are one node.
     labels : ndarray of shape (n_nodes,), dtype=object
         Text of each node; distinct.
     n_leaves_under : ndarray of shape (n_nodes,), dtype=int64
@@ -101,7 +98,6 @@ class LeveledColumn:
 
     codes: NDArray[np.int64]
     nodes: NDArray[np.int64]
-    levels: tuple[int, ...]
     labels: Labels
     n_leaves_under: NDArray[np.int64]
     n_leaves: int
@@ -110,6 +106,14 @@ class LeveledColumn:
     def loss(self) -> NDArray[np.float64]:
         """Share of the hierarchy that each node hides: (leaves under it - 1) / (leaves - 1); 0 if there is one leaf."""
         return (self.n_leaves_under - 1) / max(self.n_leaves - 1, 1)
+
+    def merging(self) -> LeveledColumn:
+        """Omit the levels that do not merge nodes of this column; labels of tables made elsewhere may be on them."""
+        kept = [self.nodes[0]]
+        for nodes in self.nodes[1:]:
+            if len(np.unique(nodes)) < len(np.unique(kept[-1])):
+                kept.append(nodes)
+        return replace(self, nodes=np.array(kept))
 
     def count_rows(self) -> NDArray[np.int64]:
         """Count the rows of the table under each node."""
@@ -169,16 +173,10 @@ def level_column(
             f"{leaves.where}: {n_ambiguous} labels of its hierarchy stand for different sets of values on different "
             f"levels (missing values are labeled {MISSING_LABEL!r}). Expected one meaning per label. Rename nodes."
         )
-    kept = [0]
-    for level in range(1, len(nodes)):
-        if len(np.unique(nodes[level])) < len(np.unique(nodes[kept[-1]])):
-            kept.append(level)
     texts = np.empty(len(labels), object)
     texts[:] = labels
     n_leaves_under = np.array([n for _, _, n in numbers], np.int64)
-    return LeveledColumn(
-        leaves.codes, np.array([nodes[level] for level in kept]), tuple(kept), texts, n_leaves_under, len(columns[0])
-    )
+    return LeveledColumn(leaves.codes, np.array(nodes), texts, n_leaves_under, len(columns[0]))
 
 
 def number_of_text(text: str) -> Decimal | None:

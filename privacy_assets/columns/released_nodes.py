@@ -53,7 +53,7 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     values = [value for pair in pairs if pair is not None for value in pair]
     shared: list[tuple[str, ...]] = []
     if values:
-        leveled = hierarchy.apply(pd.Series(values), name)
+        leveled = hierarchy.apply(pd.Series(values), name).merging()
         # Without the lowest level, which has the labels of single values.
         above = [nodes_upwards(leveled.labels[own]) for own in leveled.nodes[1:, leveled.codes].T]
         shared = [common_nodes(first, last) for first, last in zip(above[::2], above[1::2], strict=True)]

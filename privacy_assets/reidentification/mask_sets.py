@@ -190,16 +190,13 @@ def _mapping(
     if mask.level is not None and not is_integer(mask.level, 0):
         raise InvalidSettingError(f"{original.where}: the level is {mask.level!r}. Expected None, or 0 or more.")
     leveled = hierarchies[mask.hierarchy].apply(original.column, original.name)
-    kept = range(len(leveled.nodes))
-    if mask.level is not None:
-        # A level that does not merge nodes is omitted: its nodes are those of the level below.
-        kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
+    levels = leveled.nodes if mask.level is None else leveled.nodes[: mask.level + 1][-1:]
     # Hierarchies compare floats to 10 decimals, so one of their values may have several codes.
     pairs = np.sort(pd.unique(leveled.codes * original.n_values + original.dimension.codes))
     members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
-    for level in kept:
+    for nodes in levels:
         for value, code in zip(*(part.tolist() for part in np.divmod(pairs, original.n_values)), strict=True):
-            label = str(leveled.labels[leveled.nodes[level, value]])
+            label = str(leveled.labels[nodes[value]])
             members.setdefault(label, set()).add(code)
     read = original.read(column)
     texts = [str(value) for value in plain_values(read)]

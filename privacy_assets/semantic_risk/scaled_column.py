@@ -349,7 +349,7 @@ def _nodes_of(column: pd.Series[Any], name: str, hierarchy: Hierarchy) -> tuple[
                 "nodes of its hierarchy. Expected its values or labels. Add them, or clean the column."
             )
         return [*(above[label] for label in labels), ()], leaves.codes
-    leveled = hierarchy.apply(column, name)
+    leveled = hierarchy.apply(column, name).merging()
     nodes = [nodes_upwards(leveled.labels[own]) for own in leveled.nodes.T]
     return [*nodes, ()], np.where(column.isna(), len(nodes), leveled.codes).astype(np.int64)
 

@@ -18,7 +18,7 @@ COUNTRIES = {"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}, "Asia"
 
 def paths(hierarchy, values, dtype=None):
     """Labels of each value, from itself to the top, on the levels that join something."""
-    leveled = hierarchy.apply(pd.Series(values, dtype=dtype), "c")
+    leveled = hierarchy.apply(pd.Series(values, dtype=dtype), "c").merging()
     by_value = [[str(leveled.labels[node]) for node in leveled.nodes[:, code]] for code in leveled.codes]
     check_that_nodes_nest(leveled)
     return by_value
@@ -108,11 +108,12 @@ def test_losses_count_the_values_of_the_hierarchy():
     assert (losses["France"], losses["West"], losses["Europe"], losses["*"]) == (0, 1 / 3, 2 / 3, 1)
 
 
-def test_levels_that_join_nothing_are_left_out():
+def test_levels_that_join_nothing_are_left_out_where_only_classes_are_made():
     leveled = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "Poland", "France"]), "c")
-    assert leveled.levels == (0, 2)
+    assert [leveled.labels[node] for node in leveled.nodes[:, 0]] == ["France", "West", "Europe", "*"]
+    assert [leveled.labels[node] for node in leveled.merging().nodes[:, 0]] == ["France", "Europe"]
     constant = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "France"]), "c")
-    assert constant.levels == (0,)
+    assert (len(constant.nodes), len(constant.merging().nodes)) == (4, 1)
 
 
 def test_a_missing_value_is_a_leaf_of_its_own_until_the_top():

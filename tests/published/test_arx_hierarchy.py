@@ -50,10 +50,12 @@ def hierarchies(tmp_path):
 
 def test_zip_codes_have_the_levels_of_the_file(hierarchies):
     leveled = hierarchies["zipcode"].apply(PEOPLE["zipcode"], "zipcode")
-    first = [leveled.labels[node] for node in leveled.nodes[:, leveled.codes[0]]]
+    first, merging = (
+        [each.labels[node] for node in each.nodes[:, each.codes[0]]] for each in (leveled, leveled.merging())
+    )
+    assert first == ["81667", "8166*", "816**", "81***", "8****", "*"]
     # No two of these codes share four characters, and all share two: levels 1, 4 and 5 of the file join nothing more.
-    assert first == ["81667", "816**", "81***"]
-    assert leveled.levels == (0, 2, 3)
+    assert merging == ["81667", "816**", "81***"]
 
 
 @pytest.mark.parametrize("k", [2, 3])
