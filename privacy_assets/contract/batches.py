@@ -65,7 +65,7 @@ class BatchAdmission:
         Raises
         ------
         ContractError
-            If the batch lacks most columns of the contract.
+            If the batch has none of the columns of the contract.
         InvalidTableError
             If it has other columns than the previous batches.
         """

@@ -18,7 +18,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pandas.api import types
 
-from privacy_assets.columns.column_names import problem_of_names
+from privacy_assets.columns.column_names import positions, problem_of_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
@@ -38,8 +38,10 @@ TABLE: Final = "(table)"
 """Placeholder for the whole table in a failure that is not due to a single column."""
 
 REMEDIES: Final[Mapping[str, str]] = {
-    "has_mostly_columns_of_the_contract": "a file without a header has values as names, so they are withheld",
-    "is_in_the_contract": "give an extra column a role in the contract, or drop it",
+    "is_in_the_contract": (
+        "give an extra column a role in the contract, or drop it (a name that the contract lacks is withheld, because "
+        "it may be a value)"
+    ),
     "is_not_all_missing": "drop a column without values from table and contract",
     "is_finite": "replace infinite values",
     "has_one_time_zone": "convert mixed time zones to one, such as UTC",
@@ -201,7 +203,7 @@ class TableContract:
             If the columns differ; the message counts them and names only columns of the contract.
         """
         failures = [each for each in shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
-        if any(column == TABLE for column, _, _ in failures):
+        if failures:
             raise broken_contract("The table", failures)
 
     def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +224,7 @@ class TableContract:
         ]
 
     def _validate(self, table: pd.DataFrame, expected: tuple[str, ...], subject: str) -> pd.DataFrame:
-        failures = shape_failures(table, expected)
+        failures = shape_failures(table, expected, self.columns)
         if any(column == TABLE for column, _, _ in failures):
             raise broken_contract(subject, failures)
         acknowledged = [name for name, check, _ in failures if check == "is_present" and name in self.acknowledged]
@@ -423,23 +425,26 @@ def _kind(column: pa.Column) -> Kind | None:
     return next((kind for test, kind in tests if test(native)), None)
 
 
-def shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
-    """Compare the columns; after failures of the `TABLE`, nothing else is checked."""
+def shape_failures(table: pd.DataFrame, expected: tuple[str, ...], described: tuple[str, ...] = ()) -> list[Failure]:
+    """Compare the columns; after failures of the `TABLE`, nothing else is checked.
+
+    A column that is neither expected nor ``described`` in the contract has its position for a name, because its own
+    name may be a value.
+    """
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
     names = list(table.columns)
     problem = problem_of_names(names)
     if problem:
         raise ContractError(problem, ((TABLE, "has_different_texts_as_names", 1),))
-    extra = [name for name in names if name not in expected]
     if not set(names) & set(expected):
-        # In a file read without its header, the names are values, which must not be shown.
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
-    missing = [(name, "is_present", 1) for name in expected if name not in names]
-    if missing and len(extra) >= len(set(names) & set(expected)):
-        # It may be a file without its header, so the names may be values.
-        return [(TABLE, "has_mostly_columns_of_the_contract", len(extra)), *missing]
-    failures = missing + [(name, "is_in_the_contract", 1) for name in extra]
+    failures = [(name, "is_present", 1) for name in expected if name not in names]
+    failures += [(name, "is_in_the_contract", 1) for name in names if name in described and name not in expected]
+    known = {*expected, *described}
+    extra = [place for place, name in enumerate(names) if name not in known]
+    if extra:
+        failures.append((f"({positions(extra)})", "is_in_the_contract", len(extra)))
     return failures if len(table) else [*failures, (TABLE, "has_records", 1)]
 
 
@@ -488,8 +493,7 @@ def _sentence(column: str, check: str, count: int) -> str:
     """Describe a failure: in words for the shape of a table, by the name of the check for values."""
     if column == TABLE:
         return "there are no records" if check == "has_records" else f"{check} fails ({count})"
-    words = {
-        "is_present": "is missing",
-        "is_in_the_contract": "is not in the contract",
-    }
+    if column.startswith("(positions "):
+        return f"{count} columns {column} are not in the contract"
+    words = {"is_present": "is missing", "is_in_the_contract": "is not released"}
     return f"column {column!r} {words.get(check) or f'fails {check} in {count} records'}"

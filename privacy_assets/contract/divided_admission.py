@@ -109,7 +109,7 @@ class DividedAdmission:
     Raises
     ------
     ContractError
-        If the table lacks most columns of the contract.
+        If the table has none of the columns of the contract.
     InvalidTableError
         If columns have types with more than one value per cell, or types that cannot be read.
     """

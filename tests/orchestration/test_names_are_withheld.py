@@ -1,12 +1,17 @@
 """Names that others choose can be cells: columns of a file without its header, classes, dtypes, settings, checks."""
 
+import sqlite3
+from functools import partial
+
 import dagster as dg
 import pandas as pd
 import pandera.pandas as pa
 import pytest
 
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.engine.local import LocalEngine
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
 from privacy_assets.orchestration.settings.anonymized import (
@@ -14,7 +19,8 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.sources import TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import Project, failure_of
@@ -118,16 +124,194 @@ def test_a_table_of_others_without_its_header_is_checked_by_places(project, capf
     assert_nothing_leaked(project, capfd, "Column 'column at position 6' has values of a kind that cannot be compared")
 
 
-def test_names_are_shown_of_a_table_that_has_what_the_contract_asks_for():
+PIVOTED = {f"{TEXT} {number}": 1 for number in range(50)}
+"""Columns that are named after cells, as in a pivoted table."""
+
+
+@pytest.mark.parametrize("kept", [6, 3, 1, 0])
+def test_only_names_of_the_contract_are_shown_however_many_of_its_columns_the_table_has(kept):
     contract = TableContract.from_mapping(CONTRACT)
-    with pytest.raises(ContractError, match="column 'notes' is not in the contract"):
-        contract.admit(sentinel_people().assign(notes=1))
-    mixed = sentinel_people().drop(columns=["cost", "region", "admitted"]).assign(**{TEXT: 1, f"{TEXT} II": 2, "x": 3})
-    with pytest.raises(ContractError) as refused:
-        contract.admit(mixed)
-    assert TEXT not in str(refused.value) + str(refused.value.failures)
-    assert "has_mostly_columns_of_the_contract fails (3)" in str(refused.value)
-    assert "column 'cost' is missing" in str(refused.value)
+    table = sentinel_people().assign(**PIVOTED)
+    table = table[[*contract.columns[:kept], *PIVOTED]]
+    for admit in (contract.admit, contract.require_known_columns, partial(in_batches, contract)):
+        with pytest.raises(ContractError) as refused:
+            admit(table)
+        said = f"{refused.value} {refused.value.failures}"
+        assert TEXT not in said
+        assert "has_any_of_the_columns" in said if not kept else f"(positions {kept}, {kept + 1}, " in said
+        assert "30 more" in said or not kept
+        assert [name for name in contract.columns[kept:] if name not in said] == []
+
+
+def in_batches(contract, table):
+    admission = BatchAdmission(contract)
+    admission.add(table)
+    admission.finish()
+
+
+def csv_file(root, table):
+    table.to_csv(root / "people.csv", index=False)
+    return TableFile(str(root / "people.csv"))
+
+
+def ragged_csv_file(root, table):
+    source = csv_file(root, table)
+    with (root / "people.csv").open("a") as file:
+        file.write(f"{TEXT}," * 99 + "\n")
+    return source
+
+
+def csv_file_with_repeated_names(root, table):
+    names = [*table.columns[:6], *([TEXT] * (table.shape[1] - 6))]
+    return csv_file(root, table.set_axis(names, axis=1))
+
+
+def parquet_file(root, table):
+    table.to_parquet(root / "people.parquet")
+    return TableFile(str(root / "people.parquet"))
+
+
+def parquet_file_with_lists(root, table):
+    return parquet_file(root, table.assign(**{TEXT: [[1]] * len(table)}))
+
+
+def directory(root, table):
+    for part in (0, 1):
+        table.to_parquet(root / f"{part}.parquet")
+    return TableFile(str(root), "parquet")
+
+
+def directory_of_parts_that_differ(root, table):
+    source = directory(root, table)
+    table.astype(dict.fromkeys(PIVOTED, str)).to_parquet(root / "1.parquet")
+    return source
+
+
+def directory_with_names_twice(root, table):
+    source = directory(root, table)
+    below = root / f"{TEXT} 1=2"
+    below.mkdir()
+    for part in (0, 1):
+        (root / f"{part}.parquet").rename(below / f"{part}.parquet")
+    return source
+
+
+def database(root, table):
+    pytest.importorskip("sqlalchemy", reason="needs the extra `sql`")
+    with sqlite3.connect(root / "people.db") as connection:
+        table.to_sql("people", connection, index=False)
+    connection.close()
+    return SqlQuery("SELECT * FROM people", "PEOPLE_URL")
+
+
+def duckdb_file(root, table):
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
+    with duckdb.connect(root / "people.duckdb") as connection:
+        connection.register("pivoted", table)
+        connection.execute("CREATE TABLE people AS SELECT * FROM pivoted")
+    return SqlQuery("SELECT * FROM people", "DUCKDB_URL")
+
+
+def function(_, table):
+    return lambda: table
+
+
+def function_with_repeated_names(_, table):
+    return lambda: pd.concat([table, table], axis=1)
+
+
+def function_with_numbers_for_names(_, table):
+    return lambda: table.rename(columns={name: INTEGER + place for place, name in enumerate(PIVOTED)})
+
+
+EXTRA = (csv_file, csv_file_with_repeated_names, parquet_file, directory, database, duckdb_file, function)
+SOURCES = dict.fromkeys(EXTRA, "are not in the contract") | {
+    ragged_csv_file: "records with a different number of fields than its header",
+    parquet_file_with_lists: "are not in the contract",
+    directory_of_parts_that_differ: "Parts have different types in 50 columns (positions 6, 7, ",
+    directory_with_names_twice: "named twice, at the levels [1]",
+    function_with_repeated_names: "are repeated (positions ",
+    function_with_numbers_for_names: "are not text (positions 6, 7, ",
+}
+
+
+@pytest.mark.parametrize("made", SOURCES, ids=lambda made: made.__name__)
+def test_names_of_a_source_that_are_cells_are_not_shown(project, capfd, monkeypatch, made):
+    monkeypatch.setenv("PEOPLE_URL", f"sqlite:///{project.root / 'data' / 'people.db'}")
+    monkeypatch.setenv("DUCKDB_URL", f"duckdb:///{project.root / 'data' / 'people.duckdb'}")
+    source = made(project.root / "data", sentinel_people().assign(**PIVOTED))
+    assert not project.run(project.definitions(source=source), "source").success
+    assert_nothing_leaked(project, capfd, SOURCES[made])
+
+
+def test_names_of_columns_of_a_cluster_are_not_shown(monkeypatch):
+    columns = [("age", "integer"), (TEXT, "array"), (f"{TEXT} II", "map")]
+    monkeypatch.setattr(SparkSource, "_open", lambda *_: (None, None, columns))
+    with pytest.raises(InvalidTableError, match="'position 1': 'array', 'position 2': 'map'") as refused:
+        SparkSource(table="people", session=object()).read(None, LocalEngine(), "jobs")
+    assert TEXT not in str(refused.value)
+
+
+def test_names_of_a_side_of_a_split_that_are_cells_are_not_shown(project, capfd):
+    split = GivenSplit(sentinel_people, lambda: sentinel_people(40, seed=2).assign(**PIVOTED))
+    result = project.run(project.definitions(source=None, split=split), "original", "control")
+    assert "50 columns (positions 6, 7, " in failure_of(result)
+    assert_nothing_leaked(project, capfd)
+
+
+def test_a_side_of_a_split_without_a_column_is_refused():
+    contract = TableContract.from_mapping(CONTRACT)
+    with pytest.raises(ContractError, match="column 'cost' is missing"):
+        contract.require_known_columns(sentinel_people().drop(columns="cost"))
+
+
+@pytest.mark.parametrize("stage", ["seen", "withheld", "shared"])
+def test_names_of_tables_of_others_that_are_cells_are_not_shown(project, capfd, stage):
+    tables = {
+        "seen": sentinel_people(),
+        "withheld": sentinel_people(40, seed=2),
+        "shared": sentinel_synthetic(),
+    }
+    tables[stage] = tables[stage].assign(**PIVOTED)
+
+    def made(name):
+        return dg.asset(name=name, io_manager_key="memory")(lambda: tables[name])
+
+    definitions = build_privacy_risk_checks(
+        assets=UpstreamAsset("shared", "memory"),
+        original=UpstreamAsset("seen", "memory"),
+        control=UpstreamAsset("withheld", "memory"),
+        contract=CONTRACT,
+        policy=Policy((Limit("privacy_risk_score", 0.999, "at_most"), Limit("leakage_detected", 0))),
+        private_path=str(project.private),
+    )
+    with project.instance() as instance:
+        dg.materialize(
+            [*map(made, tables), *definitions.asset_checks],
+            resources={**definitions.resources, "memory": dg.InMemoryIOManager()},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_nothing_leaked(project, capfd, "50 columns (positions ")
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_names_that_a_synthesizer_makes_of_cells_are_not_shown(project, capfd, repeats):
+    def one_hot(table):
+        made = pd.get_dummies(table, columns=["name_of_plan"])
+        return pd.concat([made, made], axis=1) if repeats else made
+
+    definitions = project.definitions(source=enough_sentinel_people, synthetic=Synthesis(Learning(one_hot)))
+    failed = project.run(definitions, "source", "original", "control", "synthetic")
+    assert "people__synthetic" in [event.step_key for event in failed.all_events if event.is_step_failure]
+    assert_nothing_leaked(project, capfd, "did not return the columns it learned|are repeated")
+
+
+def test_a_column_of_the_contract_that_is_not_released_is_named(project, capfd):
+    brought = ExternalSynthetic(lambda: sentinel_people(90).assign(**PIVOTED), control_was_withheld=True)
+    result = project.run(project.definitions(source=sentinel_people, synthetic=brought), "synthetic")
+    assert "column 'patient' is not released; 50 columns (positions 6, 7, " in failure_of(result)
+    assert_nothing_leaked(project, capfd)
 
 
 class Learning:

@@ -137,7 +137,12 @@ SOURCE_FAILURES = {
     "missing value": (changed(admitted=some([DATE, None])), "admitted"),
     "missing person": (changed(patient=some([IDENTIFIER, None])), "patient"),
     "missing column": (lambda: sentinel_people().drop(columns="income"), "income"),
-    "extra column": (changed(extra=some([TEXT])), "extra"),
+    "extra column": (changed(extra=some([TEXT])), "1 columns (positions 6) are not in the contract"),
+    "columns named after cells": (
+        changed(**{TEXT: 1, LISTED: 2}),
+        "2 columns (positions 6, 7) are not in the contract",
+    ),
+    "column named by a number": (lambda: sentinel_people().rename(columns={"cost": INTEGER}), "1 are not text"),
     "infinity": (changed(cost=some([FLOAT, np.inf])), "cost"),
     "unparsable datetime": (changed(admitted=some([f"{DATE} {TEXT}"])), "admitted"),
     "column of lists": (changed(name_of_plan=some([[LISTED], [TEXT]])), "name_of_plan"),

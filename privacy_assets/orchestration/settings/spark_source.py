@@ -103,7 +103,7 @@ class SparkSource:
             Name for Spark's jobs.
         """
         spark, frame, columns = self._open(partition_key, engine, jobs)
-        require_supported(columns)
+        require_supported([(f"position {place}", kind) for place, (_, kind) in enumerate(columns)])
         names = tuple(name for name, _ in columns)
         with closing(spark.stream(spark.map(_select(frame, names), AdmitRows(None, names), ANSWERS))) as answers:
             return gather_rows(answers)
