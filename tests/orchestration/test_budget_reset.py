@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import dagster as dg
 import pytest
 
 from privacy_assets.cli import main
@@ -54,6 +55,16 @@ def delete_runs(project):
             instance.delete_run(run.run_id)
 
 
+def materialize_keys(made, keys, instance):
+    return dg.materialize(
+        [*made.assets, *made.asset_checks],
+        selection=dg.AssetSelection.assets(*keys),
+        resources=dict(made.resources),
+        instance=instance,
+        raise_on_error=False,
+    )
+
+
 def files(project, population="people"):
     own = ledger(project, population)
     return own.path, own.witness_path
@@ -89,6 +100,15 @@ def forget_releases(project):
     shutil.rmtree(project.root / "releases")
 
 
+def move_releases(project):
+    (project.root / "releases" / project_module.NAME).rename(project.root / "archive")
+
+
+def damage_manifests(project):
+    for path in (project.root / "releases").rglob("manifest.json"):
+        path.write_bytes(path.read_bytes()[:-5])
+
+
 def restore(copies):
     for path, content in copies.items():
         path.write_bytes(content)
@@ -105,9 +125,21 @@ ATTEMPTS = {
     "ledger and witness": ([delete_both], "lacks 2 fits"),
     "ledger, witness and releases": ([delete_both, forget_releases, forget_model], "lacks 2 fits"),
     "wiped events, ledger, witness": ([wipe_events, delete_both], "lacks 2 fits"),
-    "wiped events, ledger, witness, releases": ([wipe_events, delete_both, forget_releases], "lacks 1 fits"),
+    "wiped events, ledger, witness, releases": ([wipe_events, delete_both, forget_releases], "lacks 2 fits"),
     "wiped events, ledger, witness, model": ([wipe_events, delete_both, forget_model], "lacks 1 fits"),
     "everything of Dagster, ledger, witness, model": ([wipe_everything, delete_both, forget_model], "lacks 1 fits"),
+    "all but the record of publications": (
+        [wipe_everything, delete_both, forget_model, forget_releases],
+        "lacks 1 fits",
+    ),
+    "releases moved, all but the record of publications": (
+        [wipe_everything, delete_both, forget_model, move_releases],
+        "lacks 1 fits",
+    ),
+    "manifest damaged, all but the record of publications": (
+        [wipe_everything, delete_both, forget_model, damage_manifests],
+        "lacks 1 fits",
+    ),
     "older copies": ([OLDER], "lacks 1 fits"),
     "wiped events, older copies": ([wipe_events, OLDER], "lacks 1 fits"),
 }
@@ -249,7 +281,7 @@ def test_a_new_name_does_not_hide_what_the_release_published_before(project):
         act(project)
     fitted = project.run(definitions(project, privacy_budget=PrivacyBudget(population="visitors")), *TO_THE_FIT)
     assert not fitted.success
-    assert "the privacy budget of 'visitors' lacks 1 fits" in failure_of(fitted)
+    assert "the privacy budget of 'people' lacks 1 fits" in failure_of(fitted)
 
 
 def test_a_release_that_withholds_its_figures_still_knows_how_many_fits_there_were(project):
@@ -259,6 +291,42 @@ def test_a_release_that_withholds_its_figures_still_knows_how_many_fits_there_we
         act(project)
     fitted = project.run(made, *TO_THE_FIT)
     assert "has 0 fits, but a published release states 1" in failure_of(fitted)
+
+
+def test_a_number_of_fits_that_only_the_record_of_publications_knows_is_missed(project):
+    made = definitions(project, privacy_budget=PrivacyBudget(publish_figures=False))
+    assert project.run(made).success
+    for act in (wipe_everything, delete_both, forget_model, forget_releases):
+        act(project)
+    assert "has 0 fits, but a published release states 1" in failure_of(project.run(made, *TO_THE_FIT))
+
+
+def test_a_published_budget_of_another_population_that_is_lost_refuses_a_fit(project):
+    project.begin_as(release)
+    copies = backup(project)
+    for act in (wipe_everything, delete_both, forget_model, forget_releases):
+        act(project)
+    # The record of publications does not tell whose records they were.
+    write_people(project, 2)
+    renamed = definitions(project, name="again", privacy_budget=PrivacyBudget(population="visitors"))
+    fit_again = [dg.AssetKey(["again", stage]) for stage in TO_THE_FIT]
+    with project.instance() as instance:
+        failed = materialize_keys(renamed, fit_again, instance)
+    assert "the privacy budget of 'people' lacks 1 fits" in failure_of(failed)
+    assert not ledger(project, "visitors").path.exists()
+    restore(copies)
+    with project.instance() as instance:
+        assert materialize_keys(renamed, fit_again, instance).success
+
+
+@pytest.mark.parametrize("budget", [5, {}, {"population": 5, "fits": 1}, {"population": "people", "fits": "1"}])
+def test_a_damaged_budget_in_the_record_of_publications_refuses_a_fit(project, budget):
+    project.begin_as(release)
+    (path,) = (project.private / "publications").glob("*.jsonl")
+    (line,) = filter(None, path.read_text().splitlines())
+    path.write_text(json.dumps(json.loads(line) | {"privacy_budget": budget}))
+    assert "is damaged" in failure_of(project.run(definitions(project), "noisy_model"))
+    assert len(ledger(project).entries()) == 1
 
 
 def test_a_witness_that_is_made_to_say_reserved_gives_the_entry_back(project):

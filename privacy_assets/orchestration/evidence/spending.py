@@ -1,6 +1,6 @@
 """The spending of a privacy budget, in the ledger and in Dagster's records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,17 +9,17 @@ import dagster as dg
 
 from privacy_assets.errors import InvalidTableError, PrivacyBudgetError
 from privacy_assets.orchestration.evidence.evidence import Gathered
-from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
+from privacy_assets.orchestration.evidence.publication_ledger import published_budgets, recorded_publications
 from privacy_assets.orchestration.private.recorded import MADE_OF, all_records, publications
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
 from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, read_manifest
 from privacy_assets.release.metrics import PRIVACY_BUDGET
+from privacy_assets.setting_checks import is_integer
 from privacy_assets.synthesis.private.accounting import epsilon_of
 from privacy_assets.synthesis.private.ledger import (
     DIRECTORY,
-    UNDONE,
     PrivacyLedger,
     charged_to_another,
     populations,
@@ -59,6 +59,8 @@ def reserve_fit(
         charged to another population.
     """
     release, tables = storage.release, _require_one_population(storage, made_of)
+    expected = known_spending(storage)
+    _require_published_fits(storage)
     entry = ledger_of(storage).reserve(
         rho=synthesizer.plan.rho,
         epsilon=synthesizer.epsilon,
@@ -71,7 +73,7 @@ def reserve_fit(
         partition=storage.partition_key,
         sources=tables,
         people=people,
-        expected=known_spending(storage),
+        expected=expected,
     )
     said = {"population": release.population, "digest": entry.digest, "tables": sorted(tables)}
     return entry, {SPENDING: dg.MetadataValue.json(said)}
@@ -95,15 +97,18 @@ def known_spending(storage: Storage) -> set[str]:
     header, _ = _stored(storage)
     stored = {str(header["spending"])} if "spending" in header else set()
     published, n_fits = _published(storage)
-    if len(ledger.entries()) < n_fits:
-        raise PrivacyBudgetError(
-            f"The ledger of the privacy budget of {release.population!r} has {len(ledger.entries())} fits, but a "
-            f"published release states {n_fits}: {str(ledger.path)!r} was deleted, cut, or replaced by an older copy. "
-            f"The spent budget stays spent. Restore the newest copy. {UNDONE}"
-        )
+    ledger.require_published(None, n_fits)
     others = published | stored
     missing = others - {entry.digest for entry in ledger.entries()}
     return by_dagster | (others - _charged_elsewhere(ledger) if missing else others)
+
+
+def _require_published_fits(storage: Storage) -> None:
+    """Refuse a budget in the private record of publications that the ledger and the witness of its population lack."""
+    own = ledger_of(storage)
+    for _, budget in published_budgets(storage):
+        if budget["population"] != own.population:
+            PrivacyLedger(own.directory, budget["population"]).require_published(budget.get("ledger"), budget["fits"])
 
 
 def _require_one_population(storage: Storage, made_of: str) -> set[str]:
@@ -139,28 +144,29 @@ def _json(value: Any) -> dict[str, Any]:
 
 
 def _published(storage: Storage) -> tuple[set[str], int]:
-    """Return the last entries, and the largest number of fits, in manifests of this release and these people.
+    """Return the last entries, and the largest number of fits, that published releases of these people state.
 
-    A release that withholds its figures shows only the number of fits.
+    They are in the manifests, and in the private record if these are gone. A release that withholds its figures states
+    only the number of fits.
     """
     release, key = storage.release, storage.release.key("synthetic_release")
     recorded = [*publications(storage.instance, key), *recorded_publications(storage, key)]
     paths = {each.directory for each in recorded if each.directory is not None}
     paths |= {path.parent for path in Path(storage.release_store.base_path).absolute().rglob(MANIFEST_FILE)}
-    found, n_fits = set(), 0
+    stated: list[tuple[str, Any]] = list(published_budgets(storage))
     for path in paths:
         try:
             manifest = read_manifest(path)
         except DamagedManifestError:
             continue  # An unreadable manifest is skipped; code that depends on the release reports it.
-        budget = manifest["figures"].get(PRIVACY_BUDGET)
-        if isinstance(budget, dict) and (
-            manifest["release"] == release.name or budget.get("population") == release.population
-        ):
-            if "ledger" in budget:
-                found.add(str(budget["ledger"]))
-            elif budget.get("population") == release.population:
-                n_fits = max(n_fits, budget.get("fits", 0))
+        stated.append((manifest["release"], manifest["figures"].get(PRIVACY_BUDGET)))
+    found, n_fits = set(), 0
+    for name, budget in stated:
+        is_of_population = isinstance(budget, Mapping) and budget.get("population") == release.population
+        if isinstance(budget, Mapping) and budget.get("ledger") and (is_of_population or name == release.name):
+            found.add(str(budget["ledger"]))
+        elif is_of_population and is_integer(budget.get("fits")):
+            n_fits = max(n_fits, budget["fits"])
     return found, n_fits
 
 

@@ -62,12 +62,13 @@ class Recorded:
 
 
 class Publication(NamedTuple):
-    """A recorded release: the table, the place where it was written if that is known, the run, and the partition."""
+    """A recorded release: its table, its place if that is known, its run and partition, and the budget it states."""
 
     fingerprint: str
     directory: Path | None
     run_id: str
     partition: str | None = None
+    budget: Mapping[str, Any] | None = None
 
 
 def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publication]:

@@ -116,6 +116,26 @@ class PrivacyLedger:
         with locked(self.directory):
             return self._known(expected)
 
+    def require_published(self, digest: str | None, n_fits: int) -> None:
+        """Refuse a published fit, or if its digest is unknown a number of fits, that ledger and witness do not know.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            If they do not know it, or were changed.
+        """
+        entries, witness = self.entries(), self._witness()
+        known = entries if witness is None else (*entries, witness.entry)
+        n_known = max((entry.number for entry in known), default=0)
+        if digest is not None:
+            self._require_all(known, {digest})
+        elif n_known < n_fits:
+            raise PrivacyBudgetError(
+                f"The ledger of the privacy budget of {self.population!r} has {n_known} fits, but a published release "
+                f"states {n_fits}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. The spent budget "
+                f"stays spent. Restore the newest copy. {UNDONE}"
+            )
+
     def adopt(self, expected: Collection[str] = ()) -> tuple[Spending, ...]:
         """Write the witness of a ledger without one, or with an older one, whose entries the ledger must contain.
 
