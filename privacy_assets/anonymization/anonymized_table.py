@@ -107,7 +107,7 @@ def measure_anonymity(
                 "The table that was anonymized lacks the person column, which the contract requires. Materialize from "
                 "the source on."
             )
-        whose = made_of[subject].take(members["row"].to_numpy()).reset_index(drop=True)
+        whose = made_of[subject].take(members["row"].to_numpy()).set_axis(table.index)
         while subject in table.columns:
             subject += "_"
         table = table.assign(**{subject: whose})

@@ -110,7 +110,8 @@ def effect_of_copies(
     rng: np.random.Generator,
 ) -> PlantedCopies:
     """Plant copies of the records of some people; return what this adds to the scores of each."""
-    most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
+    # Of the distinct records, because repeats would make the effect look more certain.
+    most = max(min(MOST_PLANTED, len(records.distinct) // 10), 1)
     order = rng.permutation(of_people.n)
     n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
     # All records of each person, unless a person has more than there are synthetic records.

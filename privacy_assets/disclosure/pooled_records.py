@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, round_floats
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, group_rows, round_floats
 from privacy_assets.columns.time_units import DATETIME_UNITS, integers_in
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
@@ -91,6 +91,12 @@ class PooledRecords:
     def n_synthetic(self) -> int:
         """Number of synthetic records."""
         return int(self.exact.synthetic.shape[1])
+
+    @property
+    def distinct(self) -> NDArray[np.int64]:
+        """Positions of the distinct synthetic records: anyone can repeat records, so uniqueness is among these."""
+        groups, _ = group_rows(list(self.exact.synthetic), self.n_exact.tolist())
+        return np.unique(groups, return_index=True)[1]
 
     @property
     def is_original(self) -> NDArray[np.bool_]:

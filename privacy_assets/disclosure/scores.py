@@ -194,9 +194,10 @@ def gather_evidence(
         Precision of claims, if it was computed with more records than are examined now.
     """
     claims = _count_claims(records, attack, workers, precision)
+    distinct = records.distinct
     return Evidence(
-        _single_out(records, attack, workers),
-        _link(records, attack, workers),
+        _single_out(records, attack, workers, np.ascontiguousarray(records.binned.synthetic[:, distinct])),
+        _link(records, attack, workers, np.ascontiguousarray(records.exact.synthetic[:, distinct])),
         *claims,
         _guess(records, attack, workers),
         _find_closest(records, attack, workers),
@@ -204,20 +205,20 @@ def gather_evidence(
     )
 
 
-def _single_out(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.uint8]:
+def _single_out(
+    records: PooledRecords, attack: Attack, workers: Workers, synthetic: NDArray[np.int32]
+) -> NDArray[np.uint8]:
     sets, codes = attack.sets, records.binned
     scored, singled_out = codes.take(attack.rows), np.zeros(len(attack.rows), np.uint8)
 
     def work(begin: int, stop: int) -> None:
-        single_out(
-            sets, begin, stop, scored, codes.real, codes.synthetic, records.n_binned, records.people, singled_out
-        )
+        single_out(sets, begin, stop, scored, codes.real, synthetic, records.n_binned, records.people, singled_out)
 
     workers.run("singling out", len(sets), work)
     return singled_out
 
 
-def _link(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.uint8]:
+def _link(records: PooledRecords, attack: Attack, workers: Workers, synthetic: NDArray[np.int32]) -> NDArray[np.uint8]:
     sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
     # Known columns are renumbered, so that they fit into a word.
     number = np.zeros(len(records.columns), np.uint64)
@@ -231,7 +232,7 @@ def _link(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[n
         own = np.zeros(scored.shape[1], np.uint8)
 
         def match(begin: int, stop: int, scored: Any = scored, matches: Any = matches) -> None:
-            match_uniquely(sets, begin, stop, scored, records.exact.synthetic, records.n_exact, matches)
+            match_uniquely(sets, begin, stop, scored, synthetic, records.n_exact, matches)
 
         def compare(begin: int, stop: int, matches: Any = matches, own: Any = own) -> None:
             link(matches, columns_of_set, begin, stop, own)

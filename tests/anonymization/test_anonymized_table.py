@@ -106,6 +106,18 @@ def test_records_that_were_left_out_are_counted():
     assert figures["l_diversity"] >= 2
 
 
+@pytest.mark.parametrize(
+    "index", [pd.RangeIndex(1, 61), pd.RangeIndex(60, 0, -1), pd.Index([0] * 60), pd.Index(["a", "b"] * 30), None]
+)
+def test_the_index_of_the_released_table_changes_no_figure(index):
+    table = visits(60)
+    anonymization = anonymized(table)
+    labels = pd.MultiIndex.from_product([range(6), range(10)]) if index is None else index
+    indexed = replace(anonymization, table=anonymization.table.set_axis(labels))
+    expected = measure_anonymity(anonymization, CONTRACT, table, "person")[1]
+    assert measure_anonymity(indexed, CONTRACT, table, "person")[1] == expected
+
+
 def test_a_column_that_the_contract_does_not_know_counts_as_known_to_an_attacker():
     table = visits()
     anonymization = anonymized(table)

@@ -347,6 +347,37 @@ def test_one_synthetic_record_and_columns_without_values_are_assessed():
     json.dumps(found.scores, allow_nan=False)
 
 
+def repeats(table):
+    """The same records, some of them more than once, in other orders and storages."""
+    random = np.random.default_rng(0)
+    number = random.integers(1, 6, len(table))
+    return {
+        "each twice": pd.concat([table, table]),
+        "each three times, sorted": table.loc[table.index.repeat(3)],
+        "one to five times": table.iloc[np.repeat(np.arange(len(table)), number)].sample(frac=1, random_state=0),
+        "one of them often": pd.concat([table, table[:1].loc[table.index[:1].repeat(200)]]),
+        "a tenth": pd.concat([table, table.sample(frac=0.1, random_state=0)]),
+        "as other types": pd.concat([table, table.astype({"age": float, "job": "category", "visits": object})]),
+    }
+
+
+@pytest.mark.parametrize("way", list(repeats(SYNTHETIC)))
+def test_repeated_synthetic_records_hide_nothing(way):
+    synthetic = with_copies(SYNTHETIC, ORIGINAL, 30)
+    expected = assess_disclosure(ORIGINAL, synthetic, CONTROL).criteria.set_index("criterion")
+    # Unique records would be gone if repeats counted.
+    assert expected.loc["linkability", "original"] > 0.1
+    found = assess_disclosure(ORIGINAL, repeats(synthetic)[way], CONTROL).criteria.set_index("criterion")
+    figures = ["original", "control", "excess", "low", "high"]
+    # Which of several nearest records is right depends on how often each is there.
+    others = [name for name in CRITERIA if name != "inference_near"]
+    assert found.loc[others, figures].equals(expected.loc[others, figures])
+    assert found["adjusted_p_value"].to_numpy() == pytest.approx(expected["adjusted_p_value"].to_numpy(), abs=0.03)
+    # The same number of people is planted, in place of others.
+    shares = [table["detectable_share"].to_numpy() for table in (found, expected)]
+    assert shares[0] == pytest.approx(shares[1], abs=0.1, nan_ok=True)
+
+
 def test_records_that_have_nothing_in_common_are_assessed():
     """All scores are equal then, and every division of the people is as probable as the real one."""
     original, control, synthetic = (

@@ -44,12 +44,13 @@ def compare(original, control, synthetic, people=None, known=None, max_known=3):
     placed, made_placed = reference.places(real, made, has_distance, UNIT)
     score, n_claims, n_right, _ = reference.claims(real, made, sets)
     is_text = [kind == "text" for kind in records.kinds]
+    unique, unique_in_bins = (reference.distinct(rows, made) for rows in (made, made_in_bins))
     assert found.n_claims.T.tolist() == n_claims
     assert found.n_right.T.tolist() == n_right
     assert found.claim_score == pytest.approx([float(own) for own in score], abs=1e-3)
     for i, x in enumerate(real):
-        assert found.singled_out[i] == reference.is_singled_out(in_bins[i], in_bins, owners, made_in_bins, sets)
-        assert found.linked[i] == reference.is_linked(x, made, sets)
+        assert found.singled_out[i] == reference.is_singled_out(in_bins[i], in_bins, owners, unique_in_bins, sets)
+        assert found.linked[i] == reference.is_linked(x, unique, sets)
         assert found.closeness[i] == max(reference.closeness(x, s, real, has_distance) for s in made)
         assert found.n_rare[i] == reference.n_rare(x, real, owners, made, is_text)
         for j in range(len(x)):

@@ -58,6 +58,11 @@ def agree(one, other, columns):
     return all(one[c] == other[c] for c in columns)
 
 
+def distinct(rows, keys):
+    """The rows whose keys are the first of their kind."""
+    return [row for i, row in enumerate(rows) if keys[i] not in keys[:i]]
+
+
 def is_singled_out(x, real, people, synthetic, sets):
     """Whether a set has the values of x in exactly one synthetic record and of exactly one person (rows are binned)."""
     return any(
