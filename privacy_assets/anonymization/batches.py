@@ -26,10 +26,10 @@ from privacy_assets.anonymization.labels import centroid_column, require_free_na
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
 from privacy_assets.anonymization.release import Cells, cells_of, describe_release
 from privacy_assets.anonymization.result import AnonymizationProgress
-from privacy_assets.anonymization.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.anonymization.sensitive_values import SensitiveValues
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.coded_columns import CodedColumn, unload

@@ -23,7 +23,6 @@ from privacy_assets.anonymization.labels import centroid_column, require_free_na
 from privacy_assets.anonymization.nodes_of_classes import NodeDimension, level_columns
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale, read_dimensions
 from privacy_assets.anonymization.result import AnonymizationProgress
-from privacy_assets.anonymization.row_hashes import hash_rows
 from privacy_assets.anonymization.sensitive_values import (
     SensitiveValues,
     has_few_values,
@@ -36,6 +35,7 @@ from privacy_assets.anonymization.sensitive_values import (
 from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError

@@ -27,7 +27,6 @@ from privacy_assets.anonymization.measured_loss import label_widths
 from privacy_assets.anonymization.nodes_of_classes import NodeLabels
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.anonymization.row_hashes import hash_rows
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import (
     Exact,
@@ -38,6 +37,7 @@ from privacy_assets.columns.masks import (
     Suppressed,
     ValueSet,
 )
+from privacy_assets.columns.row_hashes import hash_rows
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 Labels = Mapping[str, "pd.Series[Any]"]

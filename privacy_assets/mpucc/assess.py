@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.control_score import scores_beside_control
+from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.preprocess import (
     DatetimePrecision,
     NumericPrecision,
@@ -79,6 +81,7 @@ class MpuccAssessment(ShowsFigures, ShowsPictures):
         "privacy_risk_score",
         "score_of_control",
         "score_beyond_control",
+        "originals_singled_out",
         "identification_rate",
         "total_identified",
         "total_syn_records",
@@ -275,18 +278,35 @@ def assess_preprocessed(
     found = search.against(
         tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
     )
+    searches, scored = [search], []
+    draws = draw_rows(tables, tables.synthetic, most_records(tables))
+    if draws:
+        names = [f"draw {place} of {len(draws)} " for place in range(1, len(draws) + 1)]
+        searches = [search.of(tables.synthetic.take(rows), name) for rows, name in zip(draws, names, strict=True)]
+        # With fewer synthetic records, a combination that identifies a record still does.
+        known = (found.combo_of_row >= 0) & (settings.search == "exact")
+        scored = [
+            (each.tables.synthetic, each.count(found.complete_size, known[rows]))
+            for each, rows in zip(searches, draws, strict=True)
+        ]
     control = None
     if tables.control is not None:
-        control = compare_with_control(
-            tables,
-            lambda table, stage: search.matches(table, stage, found.complete_size),
-            n_samples=settings.n_matched_samples,
-            seed=settings.seed,
-            confidence_level=settings.confidence_level,
+        control = ControlComparison.mean(
+            [
+                compare_with_control(
+                    each.tables,
+                    partial(each.matches, max_size=found.complete_size),
+                    published=tables.synthetic,
+                    n_samples=-(-settings.n_matched_samples // len(searches)),
+                    seed=settings.seed + place,
+                    confidence_level=settings.confidence_level,
+                )
+                for place, each in enumerate(searches)
+            ]
         )
-    scores = score(search, found)
+    scores = score(search, found, scored)
     if tables.control is not None and settings.calculate_baseline:
-        scores |= scores_beside_control(search, scores, max_size=found.complete_size, seed=settings.seed)
+        scores |= scores_beside_control(search, scores, max_size=found.complete_size)
     # After the searches, because their memory is now free.
     tree = describe_tree(search, found)
     details = describe_details(search, found, tree)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from math import inf
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.pictures import shares_by_column
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.mpucc.repeated_search import RepeatedSearch, changed_tables
@@ -125,7 +126,7 @@ def measure_column_changes(
     Numbers, datetimes and durations are coarsened to 10 bands of about equally many originals, or to half as many bands
     as there are values, if that is less. For text and booleans, the values of fewer than 5 % of the originals are
     merged. Missing values stay missing. A change that would leave a single value is not tried. Dropping a column can
-    make records equal, which then count once.
+    make records equal, which then count once. If the scores are means over draws, the first draw is searched.
     """
     require(max_columns >= 1, "max_columns", max_columns, "an integer above 0")
     require(is_integer(most_searches, 0), "most_searches", most_searches, "an integer of at least 0")
@@ -134,6 +135,9 @@ def measure_column_changes(
             "The assessment and the preprocessed tables have different columns. Expected the assessed tables. Nothing "
             "was measured; assess these tables again."
         )
+    draws = draw_rows(tables, tables.synthetic, most_records(tables))
+    if draws:
+        tables = replace(tables, synthetic=tables.synthetic.take(draws[0]))
     driving = driving_columns(assessment)[:max_columns]
     settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
 
@@ -154,6 +158,9 @@ def measure_column_changes(
                 measured += _best_pair(tables, own, assessment, repeat, most_searches - n_changes)
             n_changes += len(own) - 1
     before = assessment.scores["identification_rate"]
+    if draws and driving:
+        place = tables.columns.index(driving[0][0])
+        before = repeated.scores_after(place, np.arange(tables.n_codes[place]))["identification_rate"]
     rows = [each.row(before) for each in measured]
     figures = dict.fromkeys(("share_of_identified", *CHANGE_COLUMNS[4:]), "float64")
     table = pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import sqrt
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +42,8 @@ class ControlComparison:
     All rates except those of copies have the same basis: the smaller of the numbers of originals and of control
     records, before deduplication. Several random samples of that size represent the larger table, and rates are means
     over the samples; duplicates are dropped from each sample if ``deduplicate`` is set. If records are assigned to
-    people, these are numbers of people, who are drawn with all their records.
+    people, these are numbers of people, who are drawn with all their records. If there are more synthetic records than
+    originals, everything except copies is a mean over draws of them.
 
     Attributes
     ----------
@@ -103,6 +106,11 @@ class ControlComparison:
         return header
 
     @classmethod
+    def mean(cls, of_draws: Sequence[ControlComparison]) -> ControlComparison:
+        """Return the mean of each figure over draws of the synthetic records; copies are those in all of them."""
+        return cls(**{name: _mean([vars(each)[name] for each in of_draws]) for name in vars(of_draws[0])})
+
+    @classmethod
     def from_header(cls, header: dict[str, Any]) -> ControlComparison:
         """Read the output of :meth:`to_header`."""
         fields: dict[str, Any] = {
@@ -111,6 +119,15 @@ class ControlComparison:
         for name in ("excess_identification", "excess_verbatim", "excess_copy"):
             fields[name] = Estimate(fields.pop(f"{name}_rate"), *fields.pop(f"{name}_interval"))
         return cls(**fields)
+
+
+def _mean(figures: Sequence[Any]) -> Any:
+    """Return the mean of figures, of intervals end by end, or of counts by size; whole numbers are all the same."""
+    if isinstance(figures[0], Estimate):
+        return Estimate(*map(fmean, zip(*figures, strict=True)))
+    if isinstance(figures[0], tuple):
+        return tuple(map(fmean, zip_longest(*figures, fillvalue=0.0)))
+    return figures[0] if isinstance(figures[0], int) else fmean(figures)
 
 
 class _Draws(NamedTuple):
@@ -130,7 +147,13 @@ class _Draws(NamedTuple):
 
 
 def compare_with_control(
-    tables: PreprocessedTables, search: Searcher, *, n_samples: int, seed: int, confidence_level: float
+    tables: PreprocessedTables,
+    search: Searcher,
+    *,
+    published: CodedTable,
+    n_samples: int,
+    seed: int,
+    confidence_level: float,
 ) -> ControlComparison:
     """Compare identification against originals and against control records.
 
@@ -140,6 +163,8 @@ def compare_with_control(
         Tables with a control (not checked here).
     search : callable
         Function of a table and a progress text that searches the synthetic records against the table.
+    published : CodedTable
+        All synthetic records, of which those of the tables may be a draw; copies are counted in them.
     n_samples : int
         Number of random samples of the larger table.
     seed : int
@@ -186,7 +211,7 @@ def compare_with_control(
     excess = float((weights * difference).sum() / n_records)
     spread = float((weights * (difference - excess) ** 2).sum() / max(n_records - 1, 1) / n_records)
     reach = normal_quantile(confidence_level) * sqrt(spread + matched.variance + against.variance)
-    copied = _compare_copies(tables, control, n_matched, confidence_level)
+    copied = _compare_copies(replace(tables, synthetic=published), control, n_matched, confidence_level)
     verbatim, control_verbatim = (d.n_verbatim / d.n_pairs if d.n_pairs else 0.0 for d in (matched, against))
     return ControlComparison(
         control_identification_rate=float(against.rates.mean()),

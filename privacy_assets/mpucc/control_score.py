@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from privacy_assets.mpucc.control import draw_people
-from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
+from privacy_assets.mpucc.draws import draw_rows, most_records
+from privacy_assets.mpucc.preprocess import CodedTable, group_equal_rows
 from privacy_assets.mpucc.results import SyntheticSearch, overall_protection
 
 
 def scores_beside_control(
-    search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int, seed: int
+    search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int
 ) -> dict[str, float | None]:
     """Score the control in place of the synthetic records, at the same number of records.
 
-    In smaller tables, more records are unique, so both tables are searched at the smaller of the two numbers of records
-    (before deduplication): a random sample of that size represents the larger one.
+    In smaller tables, more records are unique, so both tables are searched at the smaller number of records after
+    deduplication: draws of that size represent the larger one, as they do where more synthetic records are published
+    than there are originals.
 
     Parameters
     ----------
     search : SyntheticSearch
         Search of the synthetic records; its tables must have a control (not checked here).
     scores : mapping
-        The scores of all synthetic records against the originals.
+        The scores of the synthetic records against the originals.
     max_size : int
         Largest combinations that are searched.
-    seed : int
-        Seed of the sample.
 
     Returns
     -------
@@ -48,27 +46,23 @@ def scores_beside_control(
     tables = search.tables
     control, synthetic = tables.control, tables.synthetic
     assert control is not None  # noqa: S101 - stated above
-    n_records = min(control.n_records, synthetic.n_records)
-    rng = np.random.default_rng(seed)
+    if control.people is not None:
+        # In place of synthetic records they are records that do not belong to people.
+        control = group_equal_rows(
+            replace(control, people=None), control.codes, list(tables.n_codes), tables.deduplicate
+        )
+    n_scored = min(synthetic.n_assessed, most_records(tables))
+    n_records = min(control.n_assessed, n_scored)
 
-    def score_of(table: CodedTable, stage: str) -> float:
-        drawn = table
-        if table.people is not None:
-            # In place of synthetic records they are records that do not belong to people.
-            drawn = group_equal_rows(replace(table, people=None), table.codes, list(tables.n_codes), tables.deduplicate)
-        if table.n_records > n_records:
-            drawn = draw_people(drawn, n_records, rng, tables.deduplicate)
-        in_place: PreprocessedTables = replace(tables, synthetic=drawn)
-        found = SyntheticSearch(
-            in_place, search.settings, search.n_threads, search.progress, engine=search.engine
-        ).matches(tables.original, stage, max_size)
-        n_identified = int(drawn.multiplicities[found.partner >= 0].sum(dtype=np.int64))
-        return 1.0 - overall_protection(1.0 - n_identified / drawn.n_assessed, scores["baseline_protection"])
+    def score_of(table: CodedTable, name: str) -> float:
+        drawn = [table.take(rows) for rows in draw_rows(tables, table, n_records)] or [table]
+        rates = [search.of(each, name).count(max_size) / each.n_assessed for each in drawn]
+        return fmean(1.0 - overall_protection(1.0 - rate, scores["baseline_protection"]) for rate in rates)
 
-    of_control = score_of(control, "control against original")
+    of_control = score_of(control, "control ")
     of_synthetic: float = scores["privacy_risk_score"]
-    if synthetic.n_records > n_records:
-        of_synthetic = score_of(synthetic, f"{n_records} synthetic records against original")
+    if n_records < n_scored:
+        of_synthetic = score_of(synthetic, f"{n_records} synthetic records ")
     left = 1.0 - of_control
     beyond = max((of_synthetic - of_control) / left, -1.0) if left > 0 else None
     return {

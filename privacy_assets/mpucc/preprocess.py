@@ -86,6 +86,13 @@ class CodedTable:
         """Number of records dropped because an equal one precedes them."""
         return self.n_records - self.n_assessed
 
+    def take(self, rows: NDArray[np.integer[Any]]) -> CodedTable:
+        """Return some of the distinct rows of a table without people, in this order."""
+        n_equal = self.n_equal[rows]
+        codes = tuple(column[rows] for column in self.codes)
+        n_records = int(n_equal.sum(dtype=np.int64))
+        return CodedTable(codes, self.positions[rows], self.multiplicities[rows], n_equal, n_records)
+
     def _key(self) -> tuple[Any, ...]:
         arrays = (*self.codes, self.positions, self.multiplicities, self.n_equal, *(self.people or ()))
         return (self.n_records, *((array.dtype.str, array.tobytes()) for array in arrays))

@@ -84,9 +84,8 @@ class RepeatedSearch:
             if new_codes is not None:
                 is_identified |= self._search(changed, ~is_identified, only_with=place)
         search = self._prepared(changed)
-        n_identified = count_identified(search, is_identified)
-        rate = n_identified / changed.synthetic.n_assessed
-        return {"identification_rate": rate, **protection_scores(search, n_identified)}
+        rate = count_identified(search, is_identified) / changed.synthetic.n_assessed
+        return {"identification_rate": rate, **protection_scores(search, rate)}
 
     def _prepared(self, tables: PreprocessedTables, only_with: int | None = None) -> SyntheticSearch:
         size = self.settings.max_baseline_cols

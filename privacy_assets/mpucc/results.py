@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,9 +71,10 @@ class SyntheticSearch:
         progress: Callable[[SearchProgress], None] | None,
         only_with: int | None = None,
         engine: Engine | None = None,
+        name: str = "",
     ) -> None:
         self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
-        self.engine = engine
+        self.engine, self.name = engine, name
         self.max_size = settings.max_size(len(tables.columns))
         n_distinct = _count_distinct(tables.synthetic, tables.n_codes)
         # A stable sort: ties stay in the order of the table.
@@ -81,6 +84,11 @@ class SyntheticSearch:
             self.order = np.concatenate([[only_with], self.order[self.order != only_with]])
         self.names = [tables.columns[c] for c in self.order]
         self.n_distinct_original = _count_distinct(tables.original, tables.n_codes)[self.order].astype(np.float64)
+
+    def of(self, table: CodedTable, name: str = "") -> SyntheticSearch:
+        """Return the same search of other records in place of the synthetic ones; progress begins with the name."""
+        tables = replace(self.tables, synthetic=table)
+        return SyntheticSearch(tables, self.settings, self.n_threads, self.progress, engine=self.engine, name=name)
 
     def against(
         self,
@@ -114,6 +122,14 @@ class SyntheticSearch:
             n_threads=self.n_threads,
             on_progress=self._reporter(stage, largest),
         )
+
+    def count(self, max_size: int, known: NDArray[np.bool_] | None = None) -> int:
+        """Count the synthetic records that single out an original; those of known rows are not searched."""
+        if known is None:
+            known = np.zeros(self.tables.synthetic.n_distinct, np.bool_)
+        original = self.tables.original
+        found = self.against(original, "against original", with_profile=False, max_size=max_size, is_sought=~known)
+        return count_identified(self, known | (found.combo_of_row >= 0))
 
     def needed_columns(
         self, other: CodedTable, stage: str, places: Sequence[int]
@@ -157,7 +173,7 @@ class SyntheticSearch:
         def report(at: LevelProgress) -> None:
             if self.progress is not None:
                 counts = at.n_checked, at.n_identified, at.n_done, at.n_candidates
-                self.progress(SearchProgress(stage, at.size, largest, *counts))
+                self.progress(SearchProgress(f"{self.name}{stage}", at.size, largest, *counts))
 
         return report
 
@@ -344,11 +360,13 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
     )
 
 
-def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
+def _of_any_size(search: SyntheticSearch, found: SearchResult, drawn: CodedTable) -> dict[str, Any]:
     """Estimate the rate over all combinations, if there were too many to search."""
     if found.complete_size == search.max_size or not _are_rows(search.tables.original):
         return {}
-    sampled = sample_any_size(search.tables, search.settings.seed, search.settings.confidence_level)
+    sampled = sample_any_size(
+        replace(search.tables, synthetic=drawn), search.settings.seed, search.settings.confidence_level
+    )
     return {
         "any_size_identification_rate": sampled.rate.value,
         "any_size_interval_low": sampled.rate.low,
@@ -357,15 +375,18 @@ def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]
     }
 
 
-def _of_people(original: CodedTable, partners: NDArray[np.int64]) -> dict[str, Any]:
-    """Count the people who are singled out; empty if records are not assigned to people."""
-    if original.people is None:
-        return {}
-    n_people, n_identified = original.people.n_assessed, len(pd.unique(original.people.of_row[partners]))
+def _of_originals(search: SyntheticSearch, partners: NDArray[np.int64]) -> dict[str, Any]:
+    """Count the originals that are singled out, by the partners of all synthetic records that are identified."""
+    original = search.tables.original
+    of_row, _, _ = original.subjects
+    n_originals, n_identified = original.subjects.n_assessed, len(pd.unique(of_row[partners]))
+    counts = {} if original.people is None else {"people_identified": n_identified, "people_assessed": n_originals}
+    share = wilson_interval(n_identified, n_originals, search.settings.confidence_level)
     return {
-        "people_identified": n_identified,
-        "people_assessed": n_people,
-        "people_identified_rate": n_identified / n_people,
+        **counts,
+        "originals_singled_out": share.value,
+        "originals_singled_out_interval_low": share.low,
+        "originals_singled_out_interval_high": share.high,
     }
 
 
@@ -379,9 +400,9 @@ def count_identified(search: SyntheticSearch, is_identified: NDArray[np.bool_]) 
     return int(search.tables.synthetic.multiplicities[is_identified].sum(dtype=np.int64))
 
 
-def protection_scores(search: SyntheticSearch, n_identified: int) -> dict[str, float]:
-    """Score the table by the number of identified records; without a baseline it has one score."""
-    main = 1.0 - n_identified / search.tables.synthetic.n_assessed
+def protection_scores(search: SyntheticSearch, identification_rate: float) -> dict[str, float]:
+    """Score the table by the share of identified records; without a baseline it has one score."""
+    main = 1.0 - identification_rate
     if not search.settings.calculate_baseline:
         return {"main_protection": main}
     baseline = float(_baseline_protection(search.n_distinct_original))
@@ -394,23 +415,35 @@ def protection_scores(search: SyntheticSearch, n_identified: int) -> dict[str, f
     }
 
 
-def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
-    """Score the whole table, with the names and order of the source."""
+def score(search: SyntheticSearch, found: SearchResult, draws: Sequence[tuple[CodedTable, int]] = ()) -> dict[str, Any]:
+    """Score the whole table, with the names and order of the source.
+
+    Parameters
+    ----------
+    search, found : SyntheticSearch, SearchResult
+        The search of all synthetic records, and its result.
+    draws : sequence of (CodedTable, int)
+        Draws of the synthetic records, whose mean scores count, and how many records of each are identified. Default:
+        all records are scored together.
+    """
     tables, settings = search.tables, search.settings
-    n_records = tables.synthetic.n_assessed
     is_identified = found.combo_of_row >= 0
     n_identified = count_identified(search, is_identified)
-    identified = wilson_interval(n_identified, n_records, settings.confidence_level)
+    draws = draws or [(tables.synthetic, n_identified)]
+    n_records = fmean(drawn.n_assessed for drawn, _ in draws)
+    interval = wilson_interval(fmean(n for _, n in draws), n_records, settings.confidence_level)
+    rates = [n / drawn.n_assessed for drawn, n in draws]
+    of_draws = [{**protection_scores(search, rate), "identification_rate": rate} for rate in rates]
     n_searched = int(found.was_searched.sum())
     return {
-        **protection_scores(search, n_identified),
-        "identification_rate": identified.value,
+        **{name: fmean(each[name] for each in of_draws) for name in of_draws[0]},
         "total_identified": n_identified,
-        "total_syn_records": n_records,
-        **_of_people(tables.original, found.partner_of_row[is_identified]),
-        "identification_rate_interval_low": identified.low,
-        "identification_rate_interval_high": identified.high,
-        **_of_any_size(search, found),
+        "total_syn_records": tables.synthetic.n_assessed,
+        "identification_rate_interval_low": interval.low,
+        "identification_rate_interval_high": interval.high,
+        **_range_of_draws(of_draws, round(n_records)),
+        **_of_originals(search, found.partner_of_row[is_identified]),
+        **_of_any_size(search, found, draws[0][0]),
         "search": settings.search,
         "max_combo_size": found.complete_size,
         "columns_assessed": len(tables.columns),
@@ -418,3 +451,15 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
         "combinations_pruned": count_combinations(len(tables.columns), found.complete_size) - n_searched,
         **{f"{name}_duplicates_dropped": table.n_duplicates_dropped for name, table in tables.tables.items()},
     }
+
+
+def _range_of_draws(of_draws: Sequence[dict[str, float]], n_records: int) -> dict[str, Any]:
+    """Return the size of the draws, and the range of their scores; empty if all records are scored."""
+    if len(of_draws) == 1:
+        return {}
+    scores: dict[str, Any] = {"records_per_draw": n_records}
+    for name in ("privacy_risk_score", "identification_rate"):
+        values = [each[name] for each in of_draws if name in each]
+        if values:
+            scores |= {f"{name}_lowest": min(values), f"{name}_highest": max(values)}
+    return scores

@@ -108,6 +108,13 @@ METRICS: Mapping[str, Metric] = {
     "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
     "identification_rate": Metric(MPUCC, "below", 0, 1, "share of synthetic records that single out an original"),
     "total_identified": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records that single out an original"),
+    "originals_singled_out": Metric(
+        MPUCC,
+        "below",
+        0,
+        1,
+        "share of originals whom some synthetic record singles out; all that are published count",
+    ),
     "excess_identification_rate": Metric(MPUCC, "below", -1, 1, "identification rate beyond that of the control"),
     "verbatim_rate": Metric(MPUCC, "below", 0, 1, "share of identified pairs that agree on every column"),
     "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
@@ -258,7 +265,14 @@ METRICS: Mapping[str, Metric] = {
 
 SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
 PROTECTING_METRICS = frozenset(
-    {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
+    {
+        "privacy_risk_score",
+        "overall_protection",
+        "main_protection",
+        "identification_rate",
+        "originals_singled_out",
+        LEAKAGE_DETECTED,
+    }
 )
 """Figures of synthetic records that are worst for a copy of the originals, regardless of its size."""
 BASELINE_METRICS = frozenset(

@@ -59,7 +59,10 @@ def interval_of(metric: str, figures: Mapping[str, Any]) -> str:
         return _between(rows[0].get("low"), rows[0].get("high")) if rows else ""
     if assessment == MPUCC:
         interval = figures.get(CONTROL, {}).get(f"{metric.removesuffix('_rate')}_interval")
-        return _between(*interval) if isinstance(interval, list) and len(interval) == len(("low", "high")) else ""
+        if isinstance(interval, list) and len(interval) == len(("low", "high")):
+            return _between(*interval)
+        own = figures.get(MPUCC, {})
+        return _between(own.get(f"{metric}_interval_low"), own.get(f"{metric}_interval_high"))
     return ""
 
 

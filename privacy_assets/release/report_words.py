@@ -111,20 +111,37 @@ class _Saying(NamedTuple):
 
 def _identified(scores: _Figures) -> str:
     rating = rate_identification(scores["identification_rate"])
+    found = (
+        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
+        f"({scores.percent('identification_rate')})"
+    )
+    if "records_per_draw" in scores:
+        found = (
+            f"There are more synthetic records ({scores['total_syn_records']:,}) than originals, and anyone can draw "
+            f"fewer of them. So the scores are means over draws of {scores['records_per_draw']:,} records: "
+            f"{scores.percent('identification_rate')} of these ({scores.percent('identification_rate_lowest')} to "
+            f"{scores.percent('identification_rate_highest')})"
+        )
     if "people_identified" in scores:
+        n_identified, n_people = scores["people_identified"], scores["people_assessed"]
         return (
-            f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
-            f"({scores.percent('identification_rate')}) can be pinned to one person: in some combination of up to "
+            f"{found} can be pinned to one person: in some combination of up to "
             f"{scores['max_combo_size']} columns, every original record with the same values belongs to that person, "
             "and at most as many synthetic as original records have these values. This share is rated "
-            f"{rating}. {scores['people_identified']:,} of {scores['people_assessed']:,} people "
-            f"({scores.percent('people_identified_rate')}) are singled out."
+            f"{rating}. {n_identified:,} of {n_people:,} people ({percent(n_identified / n_people)}) are singled out."
         )
     return (
-        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
-        f"({scores.percent('identification_rate')}) can be pinned to one original: some combination of up to "
+        f"{found} can be pinned to one original: some combination of up to "
         f"{scores['max_combo_size']} columns occurs exactly once among the synthetic and once among the original "
         f"records. This share is rated {rating}."
+    )
+
+
+def _singled_out(scores: _Figures) -> str:
+    low, high = (percent(scores[f"originals_singled_out_interval_{end}"]) for end in ("low", "high"))
+    return (
+        f"{scores.percent('originals_singled_out')} of the originals (interval {low} to {high}) are singled out by "
+        "some released record."
     )
 
 
@@ -137,8 +154,12 @@ def _any_size(scores: _Figures) -> str:
 
 
 def _score(scores: _Figures) -> str:
+    drawn = ""
+    if "privacy_risk_score_lowest" in scores:
+        low, high = (scores.number(f"privacy_risk_score_{end}") for end in ("lowest", "highest"))
+        drawn = f" ({low} to {high} over the draws)"
     return (
-        f"The privacy risk score is {scores.number('privacy_risk_score')}, on a scale from 0 (as safe as "
+        f"The privacy risk score is {scores.number('privacy_risk_score')}{drawn}, on a scale from 0 (as safe as "
         f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
         f"protection that random data would have. It is rated: {rate_score(scores['privacy_risk_score'])}."
     )
@@ -297,6 +318,11 @@ _SAYINGS_OF_WORTH = (
 _SAYINGS = (
     _Saying(PRIVACY_BUDGET, ("epsilon", "total_epsilon", "delta"), _guarantee),
     _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
+    _Saying(
+        MPUCC,
+        tuple(f"originals_singled_out{end}" for end in ("", "_interval_low", "_interval_high")),
+        _singled_out,
+    ),
     _Saying(
         MPUCC,
         ("any_size_identification_rate", "any_size_interval_low", "any_size_interval_high", "any_size_records"),

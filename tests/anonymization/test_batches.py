@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from privacy_assets.anonymity.batches import verify_coded
 from privacy_assets.anonymity.verify import verify_anonymity
-from privacy_assets.anonymization import row_hashes
 from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.batches import anonymize_coded
-from privacy_assets.anonymization.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.anonymization.settings import AnonymizeSettings, diversities, spread
+from privacy_assets.columns import row_hashes
 from privacy_assets.columns.masks import columns_of
+from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.coded_columns import ColumnCoder
 from tests.examples import examples

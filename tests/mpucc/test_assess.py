@@ -270,7 +270,7 @@ def wide_tables(n_columns, seed=0):
     """Originals, synthetic records and a control of few values, so that combinations of several columns are needed."""
     rng = np.random.default_rng(seed)
     names = [f"c{i}" for i in range(n_columns)]
-    return [pd.DataFrame(rng.integers(0, 3, (n, n_columns)), columns=names) for n in (80, 90, 60)]
+    return [pd.DataFrame(rng.integers(0, 3, (n, n_columns)), columns=names) for n in (90, 90, 60)]
 
 
 def test_thirty_columns_are_searched_in_full_because_only_what_is_checked_counts():

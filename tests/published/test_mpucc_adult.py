@@ -49,7 +49,7 @@ def test_an_untouched_table_stays_within_the_intervals(max_size):
     assert found.leakage_detected is False
 
 
-@pytest.mark.parametrize("max_size", [1, 2, 3, 15])
+@pytest.mark.parametrize("max_size", [1, 2, 3])
 def test_one_percent_of_planted_copies_is_detected(max_size):
     original, synthetic = read("adult_ori"), read(SYNTHETIC)
     n_planted = len(synthetic) // 100

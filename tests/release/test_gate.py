@@ -257,7 +257,7 @@ def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, r
     assert all(verdict.advice for verdict in decided if verdict.blocks)
 
 
-OF_ANOTHER_VERSION = [None, "", "mpucc_assessment/0", "mpucc_assessment/2", "disclosure_assessment/1", "1", 1, ["a"]]
+OF_ANOTHER_VERSION = [None, "", "mpucc_assessment/0", "mpucc_assessment/1", "disclosure_assessment/1", "1", 1, ["a"]]
 
 
 @pytest.mark.parametrize("found", OF_ANOTHER_VERSION)
@@ -265,7 +265,7 @@ def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
     decided = verdicts(POLICY, with_settings(algorithm=found), "s")
     blocks = [verdict for verdict in decided if verdict.blocks]
     assert [verdict.name for verdict in blocks] == ["mpucc_assessment_settings_meet_the_policy"]
-    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/1"
+    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/2"
     assert blocks[0].reason == expected
     assert "Assess again" in blocks[0].advice
 

@@ -216,8 +216,32 @@ def test_a_figure_that_failed_its_limit_does_not_look_as_if_it_met_it_in_any_tab
         assert said in text, said
 
 
+def test_where_more_records_than_originals_are_released_the_page_says_what_the_scores_are(tmp_path):
+    drawn = {
+        "records_per_draw": 1000,
+        "identification_rate_lowest": 0.19,
+        "identification_rate_highest": 0.21,
+        "privacy_risk_score_lowest": 0.17,
+        "privacy_risk_score_highest": 0.18,
+        "originals_singled_out": 0.3,
+        "originals_singled_out_interval_low": 0.28,
+        "originals_singled_out_interval_high": 0.32,
+    }
+    limits = tuple(limit_verdict(name, SCORES.get(name, 0.3), 0.4) for name in ("originals_singled_out",))
+    figures = {"mpucc_assessment": SCORES | drawn, "control": CONTROL}
+    text = text_of(page_of(tmp_path, figures=figures, verdicts=(*record().verdicts, *limits))[0])
+    for said in (
+        "There are more synthetic records (4,000) than originals, and anyone can draw fewer of them. So the scores are "
+        "means over draws of 1,000 records: 20.0% of these (19.0% to 21.0%) can be pinned to one original",
+        "(0.17 to 0.18 over the draws), on a scale from 0",
+        "30.0% of the originals (interval 28.0% to 32.0%) are singled out by some released record.",
+        "95 % interval 0.28 to 0.32",
+    ):
+        assert said in text, said
+
+
 def test_where_people_were_counted_the_page_speaks_of_people(tmp_path):
-    counted = {"people_identified": 300, "people_assessed": 1200, "people_identified_rate": 0.25}
+    counted = {"people_identified": 300, "people_assessed": 1200}
     figures = {"mpucc_assessment": SCORES | counted, "control": CONTROL | {"counted": "people"}}
     text = text_of(page_of(tmp_path, figures=figures)[0])
     for said in (
