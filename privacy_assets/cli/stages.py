@@ -34,7 +34,7 @@ def add_stages(commands: Any) -> None:
     assess.add_argument("synthetic", type=Path, help="synthetic records")
     assess.add_argument("--control", type=Path, metavar="FILE", help="records of people whom the synthesizer never saw")
     assess.add_argument("--contract", type=Path, required=True, metavar="FILE", help=CONTRACT_HELP)
-    assess.add_argument("--max-cols", type=int, default=3, metavar="N", help="largest combination (default: 3)")
+    assess.add_argument("--max-cols", type=int, metavar="N", help="largest combination (default: 3, or all columns)")
 
     anonymize = commands.add_parser("anonymize", help="anonymize a table with Mondrian")
     anonymize.add_argument("table", type=Path, help="CSV or Parquet file")
@@ -134,6 +134,7 @@ def run_assess(chosen: argparse.Namespace) -> int:
 
     from privacy_assets.disclosure.assess import assess_disclosure
     from privacy_assets.mpucc.assess import assess_mpuccs
+    from privacy_assets.release.policy import RequiredSettings
 
     contract, source = _contract(chosen.contract)
     person = contract.person
@@ -143,13 +144,15 @@ def run_assess(chosen: argparse.Namespace) -> int:
     original = admitted.iloc[: len(real[0])].reset_index(drop=True)
     control = None if chosen.control is None else admitted.iloc[len(real[0]) :].reset_index(drop=True)
     synthetic = contract.admit_synthetic(_read(chosen.synthetic, source))
-    progress = Progress()
+    progress, n_columns = Progress(), len(contract.released_columns)
+    required = min(RequiredSettings().max_baseline_cols or n_columns, n_columns)
+    max_cols = required if chosen.max_cols is None else chosen.max_cols
     assessment = assess_mpuccs(
-        original, synthetic, control, max_baseline_cols=chosen.max_cols, person=person, progress=progress.tell
+        original, synthetic, control, max_baseline_cols=max_cols, person=person, progress=progress.tell
     )
     figures: dict[str, Any] = {"scores": dict(assessment.scores)}
     lines = [f"{name}: {_shown(value)}" for name, value in assessment.scores.items()]
-    if control is not None:
+    if control is not None and n_columns > 1:
         disclosure = assess_disclosure(
             original,
             synthetic,
@@ -160,6 +163,8 @@ def run_assess(chosen: argparse.Namespace) -> int:
         )
         figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
         lines += ["", disclosure.summary()]
+    elif control is not None:
+        lines += ["", "Leakage is not assessed: nothing can be linked or inferred in a single column."]
     else:
         lines += ["", "Leakage is not assessed: give --control FILE with records that the synthesizer never saw."]
     progress.end()
