@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
+import unicodedata
 from dataclasses import MISSING, field, fields
 from math import inf
 from typing import Any, TypeGuard, TypeVar
@@ -18,6 +20,11 @@ LARGEST = sys.float_info.max
 """Infinity, NaN and integers beyond all floats are not between this and its negative."""
 REQUIRED: Any = MISSING
 """Default of a setting without a default."""
+FEWEST_REASON_WORDS = 3
+_WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""Scripts, by the names of their letters, in which a word is short, or has no space after it."""
+_TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
+"""Letters in the order of a keyboard and of the alphabet."""
 
 
 def setting(default: Any, description: str, example: Any) -> Any:
@@ -115,3 +122,26 @@ def require_flag(setting: str, value: object) -> None:
 def one_of(choices: tuple[Any, ...]) -> str:
     """Return the choices for a message."""
     return f"one of {', '.join(map(str, choices))}"
+
+
+def has_words(reason: str) -> bool:
+    """Return whether a reason has at least three different words, in any script; signs and repeated letters are none.
+
+    Where a word has no space after it, two different characters count as a word. Text that cannot be printed has none.
+    """
+    plain = unicodedata.normalize("NFKC", reason).casefold()
+    # Vowel signs and joiners do not end a word.
+    letters = "".join(each for each in plain if unicodedata.category(each) not in ("Mn", "Mc", "Me", "Cf"))
+    dense = {each for each in letters if unicodedata.name(each, "").startswith(_WITHOUT_SPACES)}
+    spaced = "".join(" " if each in dense else each for each in letters)
+    words = {word for word in re.findall(r"[^\W\d_]+", spaced) if len(set(word)) > 1 and not _is_typed(word)}
+    return is_printable(reason) and len(words) + -(-len(dense) // 2) >= FEWEST_REASON_WORDS
+
+
+def is_printable(text: str) -> bool:
+    """Return whether a text has only characters that can be printed, spaces, line ends, and joiners of letters."""
+    return re.sub(r"\s|[\u200c\u200d]", "", text).isprintable()
+
+
+def _is_typed(word: str) -> bool:
+    return len(word) > len("no") and (word in _TYPED or word[::-1] in _TYPED)

@@ -25,7 +25,7 @@ from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
 from privacy_assets.contract.written_values import FORMAT_KEYS, format_problems
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
-from privacy_assets.setting_checks import is_integer
+from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
@@ -33,7 +33,6 @@ DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", 
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
 LONGEST_REASON: Final = 500
-FEWEST_REASON_WORDS: Final = 3
 TABLE: Final = "(table)"
 """Placeholder for the whole table in a failure that is not due to a single column."""
 
@@ -360,10 +359,10 @@ def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
         yield f"has a `leaves_as_is` that is not text; {expected}"
     elif len(reason) > LONGEST_REASON:
         yield f"has a `leaves_as_is` of {len(reason)} characters; expected at most {LONGEST_REASON}"
-    elif len(reason.split()) < FEWEST_REASON_WORDS:
-        yield f"has a `leaves_as_is` without a reason; {expected}"
-    elif not reason.replace("\n", " ").isprintable():
+    elif not is_printable(reason):
         yield "has a `leaves_as_is` with characters that cannot be printed; expected plain text"
+    elif not has_words(reason):
+        yield f"has a `leaves_as_is` without a reason; {expected}"
     if metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
         yield "has a `leaves_as_is`, but is never released: it is a direct identifier, or the person. Remove it"
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from privacy_assets.disclosure.column_examination import ColumnExamination, Finding, columns_that_leave, examine_columns
+from privacy_assets.setting_checks import has_words
 from privacy_assets.storage.artifact import canonical_json
 
 MANIFEST_KEY: Final = "columns_leaving_as_is"
@@ -132,5 +133,6 @@ def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[
     ] + [
         f"the column {told['column']!r} looks identifying, but no reason for releasing it is recorded"
         for told in recorded
-        if told["finding"] == "identifying" and not (isinstance(told["leaves_as_is"], str) and told["leaves_as_is"])
+        if told["finding"] == "identifying"
+        and not (isinstance(told["leaves_as_is"], str) and has_words(told["leaves_as_is"]))
     ]

@@ -32,7 +32,7 @@ from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
 from privacy_assets.release.policy import Limit
-from privacy_assets.setting_checks import is_number
+from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_number
 
 MAX_DAYS = 366
 """Longest time from signature to expiry."""
@@ -337,7 +337,10 @@ _EXPECTED = {
         "a fingerprint, 64 characters from 0 to 9 and a to f (in quotes)",
     ),
     "person": _TEXT,
-    "reason": _TEXT,
+    "reason": (
+        lambda value: _is_text(value) and has_words(value),
+        f"a text of 1 to {LONGEST_TEXT:,} characters, with at least {FEWEST_REASON_WORDS} words",
+    ),
     "signed_on": _DATE,
     "expires_on": _DATE,
 }

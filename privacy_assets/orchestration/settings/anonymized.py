@@ -32,7 +32,7 @@ from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.settings import smallest_acceptable
-from privacy_assets.setting_checks import REQUIRED, described, is_integer, setting
+from privacy_assets.setting_checks import FEWEST_REASON_WORDS, REQUIRED, described, has_words, is_integer, setting
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
@@ -291,13 +291,13 @@ class OtherReleaseSettings:
             number
             for number, (content, reason) in enumerate(self.withdrawn.items(), start=1)
             if not (isinstance(content, str) and re.fullmatch("[0-9a-f]{12,64}", content))
-            or not (isinstance(reason, str) and 0 < len(reason.strip()) <= LONGEST_REASON)
+            or not (isinstance(reason, str) and len(reason) <= LONGEST_REASON and has_words(reason))
         ]
         if wrong:
             raise InvalidSettingError(
                 f"Entries {wrong} of `withdrawn` of the other release {self.name!r} cannot be used. Expected a "
                 f"fingerprint, or at least its first 12 digits, with a text of 1 to {LONGEST_REASON:,} characters that "
-                "gives the reason, and who decided."
+                f"gives the reason, in at least {FEWEST_REASON_WORDS} words, and who decided."
             )
 
     @property

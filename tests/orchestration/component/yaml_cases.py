@@ -669,7 +669,7 @@ CASES = {
     ),
     "OtherReleaseSettings.withdrawn": (
         other(release="b", withdrawn={"0" * 64: "deleted by the recipient; A. Lovelace"}),
-        other(release="b", withdrawn={"0" * 64: ""}),
+        other(release="b", withdrawn={"0" * 64: "---"}),
         "Entries [1] of `withdrawn` of the other release 'last' cannot be used. Expected a fingerprint",
     ),
     "OtherReleaseSettings.quasi_identifiers": (
