@@ -1,9 +1,16 @@
-"""Directories that only their owner can enter: created closed, and closed again if they were opened to others."""
+"""Directories that only their owner can enter: created closed, and closed again if they were opened to others.
 
+Whoever may write in a directory can replace what is in it. So a private directory is refused in a directory in which
+others may write, and a directory of releases if others may write in it.
+"""
+
+import grp
 import os
+import pwd
 import stat
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from privacy_assets.errors import InvalidSettingError
@@ -15,6 +22,7 @@ MARK_FILE = ".gitignore"
 MARK = b"*\n"
 """Makes git ignore private content, and marks a directory as private."""
 TEMPORARY_MARK = ".partial-"
+TAKE_AWAY = "take the permission away (`chmod go-w`), or choose another place"
 
 
 def make_private_directory(path: Path) -> None:
@@ -38,8 +46,21 @@ def make_private_directory(path: Path) -> None:
 
 
 def make_released_directory(path: Path) -> None:
-    """Make a directory and its missing parents writable by their owner only, regardless of the umask."""
+    """Make a directory and its missing parents writable by their owner only, regardless of the umask.
+
+    Raises
+    ------
+    InvalidSettingError
+        If other users may write in it, or could replace it.
+    """
     _make_missing(path, RELEASED_DIRECTORY_MODE)
+    is_open = _open_to_writers(path)
+    problem = f"is one that {is_open}" if is_open else _replaceable(path)
+    if problem:
+        raise InvalidSettingError(
+            f"The directory of releases {str(path)!r} {problem}. Expected a directory in which only its owner writes, "
+            f"because recipients trust what is there. Nothing was released; {TAKE_AWAY}."
+        )
 
 
 def _make_missing(path: Path, mode: int) -> list[Path]:
@@ -62,7 +83,7 @@ def require_private_root(path: Path) -> None:
     ------
     InvalidSettingError
         If it is the home or working directory, a directory above them, the temporary directory or another shared one,
-        or has files but lacks the mark of a private directory.
+        has files but lacks the mark of a private directory, belongs to another user, or could be replaced by one.
     """
     try:
         _require_own_directory(path)
@@ -85,6 +106,10 @@ def _require_own_directory(path: Path) -> None:
         problem = "is not a directory"
     elif found & stat.S_ISVTX:
         problem = "is writable by many users"
+    elif place.exists() and place.stat().st_uid != os.geteuid():
+        problem = f"belongs to another user ({place.stat().st_uid}, and this is {os.geteuid()}), who can open it again"
+    elif replaceable := _replaceable(path):
+        problem = f"{replaceable}; {TAKE_AWAY}"
     elif place.exists():
         # Names first: a private directory is marked before it has other content.
         n_entries = sum(not name.name.startswith(TEMPORARY_MARK) for name in place.iterdir())
@@ -97,6 +122,37 @@ def _require_own_directory(path: Path) -> None:
             f"The private directory {str(path)!r} {problem}. Expected a separate directory, new or empty, because it "
             "will be closed to others. Nothing was changed."
         )
+
+
+def _replaceable(path: Path) -> str:
+    """Say why other users could replace a directory; empty if they cannot.
+
+    Where the sticky bit is set, as in ``/tmp``, only owners replace their entries. Owners of the directories above are
+    trusted, as the administrator is.
+    """
+    for above in dict.fromkeys((*path.absolute().parents, *path.resolve().parents)):
+        if above.exists() and not above.stat().st_mode & stat.S_ISVTX and _open_to_writers(above):
+            return f"is in {str(above)!r}, which {_open_to_writers(above)}"
+    for link in (path.absolute(), *path.absolute().parents):
+        if link.is_symlink() and link.lstat().st_uid not in (0, os.geteuid()):
+            return f"is behind the link {str(link)!r} of another user"
+    return ""
+
+
+def _open_to_writers(directory: Path) -> str:
+    """Say that other users may write in a directory; empty if they may not."""
+    found = directory.stat()
+    is_open = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and _has_other_members(found.st_gid))
+    return f"other users may write in (mode {stat.S_IMODE(found.st_mode):o})" if is_open else ""
+
+
+@cache
+def _has_other_members(group: int) -> bool:
+    """Return whether a group has members other than this user and the administrator; many systems have one per user."""
+    own = {user.pw_name for user in pwd.getpwall() if user.pw_uid in (0, os.geteuid())}
+    members = {user.pw_name for user in pwd.getpwall() if user.pw_gid == group}
+    members |= {name for each in grp.getgrall() if each.gr_gid == group for name in each.gr_mem}
+    return not members <= own
 
 
 def _with_parents(find: Callable[[], Path]) -> list[Path]:

@@ -5,6 +5,7 @@ Each test tries a way around on a persistent instance, sees it refused, and sees
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from privacy_assets.orchestration import release_steps
 from privacy_assets.orchestration.private.directories import partition_directory, require_separate
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
 from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.storage.durable_files import make_private_root
 from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
 from tests.orchestration.evidence.test_other_releases import numbered, released, released_as, run_all
 from tests.orchestration.forked import PROCESSES
@@ -155,13 +157,41 @@ def test_a_link_that_leads_a_release_or_a_table_elsewhere_is_refused(project):
     assert "A symbolic link leads" in failure_of(project.run(definitions))
     (project.root / "releases" / NAME).unlink()
     shutil.rmtree(project.private)
-    project.private.mkdir(mode=0o700)
+    make_private_root(project.private)
     (project.private / NAME).symlink_to(project.root / "elsewhere", target_is_directory=True)
     assert "A symbolic link leads" in failure_of(project.run(definitions))
     assert list((project.root / "elsewhere").iterdir()) == []
     (project.private / NAME).unlink()
     assert project.run(definitions).success
     assert len(project.releases()) == 1
+
+
+OPENED = {
+    "a private directory that others can replace": ("", 0o777, "is in .*, which other users may write in"),
+    "releases that others write in": ("releases", 0o777, "/releases' is one that other users may write in"),
+    "releases of a table that others write in": (f"releases/{NAME}/synthetic", 0o757, "is one that other users may"),
+}
+
+
+@pytest.mark.parametrize("what", OPENED)
+def test_directories_that_were_opened_to_others_are_refused_when_they_are_used(project, what):
+    name, mode, expected = OPENED[what]
+    project.assess()
+    definitions = project.definitions()
+    (project.root / name).mkdir(parents=True, exist_ok=True)
+    (project.root / name).chmod(mode)
+    assert re.search(expected, failure_of(project.run(definitions, RELEASE)))
+    (project.root / name).chmod(0o755)
+    assert project.run(definitions, RELEASE).success
+    assert len(project.releases()) == 1
+
+
+def test_an_unmarked_private_directory_with_files_of_others_is_not_used(project):
+    definitions = project.definitions()
+    project.private.mkdir()
+    (project.private / "notes.txt").touch()
+    assert "has 1 entries, but no .gitignore" in failure_of(project.run(definitions, "source"))
+    assert [path.name for path in project.private.iterdir()] == ["notes.txt"]
 
 
 def test_a_private_directory_inside_a_release_is_refused(tmp_path):

@@ -3,6 +3,7 @@ import stat
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -192,3 +193,127 @@ def test_many_that_make_the_same_root_at_once_all_succeed(tmp_path):
         written = list(pool.map(make, range(40)))
     assert all(isinstance(read_artifact(path).frames["table"], pd.DataFrame) for path in written)
     assert not list(tmp_path.rglob(".partial-*"))
+
+
+SHARED_GROUP = 4711
+
+
+@pytest.fixture
+def groups(monkeypatch):
+    """Give the group of this user to the user alone, and another group to somebody else, too."""
+    user, other = (SimpleNamespace(pw_name=name, pw_uid=uid, pw_gid=7) for name, uid in (("me", 1), ("other", 2)))
+    monkeypatch.setattr(private_directories.os, "geteuid", lambda: 1)
+    monkeypatch.setattr(private_directories.pwd, "getpwall", lambda: [user, other])
+    shared = SimpleNamespace(gr_gid=SHARED_GROUP, gr_mem=["me", "other"])
+    monkeypatch.setattr(private_directories.grp, "getgrall", lambda: [shared])
+    private_directories._has_other_members.cache_clear()
+    yield
+    private_directories._has_other_members.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("group", "has_others"),
+    [(SHARED_GROUP, True), (7, True), (8, False), (9, False)],
+    ids=["shared", "main", "", "new"],
+)
+def test_a_group_without_other_members_is_as_good_as_none(groups, group, has_others):
+    assert private_directories._has_other_members(group) is has_others
+
+
+@pytest.fixture
+def group_is_shared(monkeypatch):
+    monkeypatch.setattr(private_directories, "_has_other_members", lambda _: True)
+
+
+@pytest.fixture
+def way(tmp_path):
+    """Make a project with a way that leads to it in three steps, and return its parts."""
+    for part in (tmp_path / "disk", tmp_path / "home", tmp_path / "disk" / "project"):
+        part.mkdir()
+        part.chmod(0o755)
+    (tmp_path / "home" / "project").symlink_to(tmp_path / "disk" / "project")
+    return tmp_path
+
+
+WRITABLE = {
+    "the project": ("disk/project", 0o777),
+    "the project, for its group": ("disk/project", 0o775),
+    "the project, with the group's files": ("disk/project", 0o2775),
+    "above the project": ("disk", 0o757),
+    "above the link": ("home", 0o777),
+    "only writing": ("disk", 0o713),
+}
+
+
+@pytest.mark.parametrize("place", WRITABLE)
+def test_a_private_directory_that_others_can_replace_is_refused(way, group_is_shared, place):
+    name, mode_there = WRITABLE[place]
+    root = way / "home" / "project" / ".dagster" / "private"
+    make_private_root(root)
+    (way / name).chmod(mode_there)
+    expected = (
+        rf"'.*/{Path(name).name}', which other users may write in \(mode {mode_there:o}\); take the permission away"
+    )
+    for ask in (require_private_root, make_private_root):
+        with pytest.raises(InvalidSettingError, match=expected):
+            ask(root)
+    assert mode(way / name) == mode_there
+    (way / name).chmod(mode_there & ~0o022)
+    make_private_root(root)
+
+
+@pytest.mark.parametrize("place", WRITABLE)
+def test_a_directory_of_releases_that_others_can_replace_is_refused(way, group_is_shared, place):
+    name, mode_there = WRITABLE[place]
+    directory = way / "home" / "project" / "releases" / "people" / "synthetic"
+    write(directory)
+    (way / name).chmod(mode_there)
+    with pytest.raises(
+        InvalidSettingError, match=rf"/{Path(name).name}', which other users may .* Nothing was released"
+    ):
+        write(directory)
+    assert len(list(directory.glob("2*"))) == 1
+
+
+@pytest.mark.parametrize("mode_there", [0o777, 0o775, 0o1777, 0o757, 0o2775])
+@pytest.mark.parametrize("level", ["releases", "releases/people", "releases/people/synthetic"])
+def test_releases_that_were_opened_to_writers_are_refused(tmp_path, group_is_shared, level, mode_there):
+    directory = tmp_path / "releases" / "people" / "synthetic"
+    write(directory)
+    (tmp_path / level).chmod(mode_there)
+    if level != "releases/people/synthetic" and mode_there == 0o1777:
+        write(directory)  # In it, only owners replace their entries.
+        return
+    with pytest.raises(InvalidSettingError, match=r"other users may write in \(mode .*take the permission away"):
+        write(directory)
+    (tmp_path / level).chmod(0o755)
+    write(directory)
+
+
+def test_a_shared_directory_with_the_sticky_bit_may_be_above(way):
+    (way / "disk").chmod(0o1777)
+    make_private_root(way / "home" / "project" / "private")
+    write(way / "home" / "project" / "releases")
+
+
+def test_a_private_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    root = tmp_path / "private"
+    make_private_root(root)
+    owner = os.geteuid()
+    monkeypatch.setattr(private_directories.os, "geteuid", lambda: owner + 1)
+    with pytest.raises(InvalidSettingError, match=f"belongs to another user \\({owner}, and this is {owner + 1}\\)"):
+        make_private_root(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("place", ["private", "project"])
+def test_a_link_of_another_user_is_not_followed(way, place):
+    link = way / "home" / place
+    if place == "private":
+        (way / "disk" / "private").mkdir()
+        link.symlink_to(way / "disk" / "private")
+    root = link if place == "private" else link / "private"
+    make_private_root(root)
+    os.lchown(link, SHARED_GROUP, SHARED_GROUP)
+    with pytest.raises(InvalidSettingError, match=f"is behind the link '.*{place}' of another user"):
+        make_private_root(root)

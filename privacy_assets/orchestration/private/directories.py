@@ -63,7 +63,7 @@ def _require_nothing_private_above(release_path: Path, released: Path) -> None:
 def mark_releases(release_path: Path) -> None:
     """Mark a directory as a directory of releases, so that no private directory is created below it.
 
-    A directory with a private one below it is refused.
+    A directory with a private one below it is refused, and one in which other users may write.
     """
     if (release_path / RELEASES_MARK_FILE).exists():
         return

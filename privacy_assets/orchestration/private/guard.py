@@ -183,7 +183,7 @@ def _failure_of_the_guard(error: BaseException, what: str) -> BaseException | No
     with contextlib.suppress(BaseException):
         return ValueFreeFailure(
             description=f"The output of {what} could not be kept private: {class_name(type(error))}: "
-            f"{_constant_text(error)} The step counts as failed."
+            f"{BaseException.__str__(error) if speaks(error) else _constant_text(error)} The step counts as failed."
         )
     return None
 

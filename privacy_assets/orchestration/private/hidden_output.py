@@ -33,7 +33,7 @@ class HiddenOutput:
     """A block whose output goes to a private file. Blocks may be nested and may overlap in threads."""
 
     def __init__(self, private_path: Path, what: str) -> None:
-        self.path: Path | None = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
+        self.path = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
 
     def __enter__(self) -> "HiddenOutput":
         self.descriptor = self._open()
@@ -55,7 +55,7 @@ class HiddenOutput:
                 self.text.close()  # A full disk must not hide the failure that it caused.
             os.close(self.descriptor)
             with contextlib.suppress(OSError):
-                if self.path is not None and self.path.stat().st_size == 0:
+                if self.path.stat().st_size == 0:
                     self.path.unlink()
 
     def add(self, text: str) -> Path | None:
@@ -68,14 +68,9 @@ class HiddenOutput:
         return self.path
 
     def _open(self) -> int:
-        assert self.path is not None  # noqa: S101 - set in __init__
-        try:
-            make_private_root(self.path.parent.parent)  # Created before an asset writes there.
-            make_private_directory(self.path.parent)
-            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
-        except (OSError, ValueError):
-            self.path = None
-            return os.open(os.devnull, os.O_WRONLY)
+        make_private_root(self.path.parent.parent)  # Created before an asset writes there.
+        make_private_directory(self.path.parent)
+        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
 
 
 def say_openly(say: Callable[[], object]) -> None:
