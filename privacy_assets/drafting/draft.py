@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +16,12 @@ from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_ta
 from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
+from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidTableError
 
 MOST_CELLS: Final = 5_000_000
 MOST_ROWS: Final = 200_000
 FEWEST_ROWS: Final = 2_000
-NOT_TEXT: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
-PLAIN_TEXT: Final = re.compile(r"[A-Za-z][\w./]*(?: [\w./]+)*")
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,8 @@ class ContractDraft:
             yield f"  # {question} {_in_a_line(column.reason)}"
             yield from (f"  # {_in_a_line(remark)}" for remark in column.remarks)
             ending = "  # decide" if column.is_open else ""
-            yield f"  {in_yaml(column.name)}: {in_yaml(column.description)}{ending}"
+            entry = entry_in_yaml(column.name, column.description)
+            yield from (f"  {line}" for line in f"{entry}{ending}".splitlines())
 
     def __repr__(self) -> str:
         n_open = len(self.open_columns)
@@ -229,31 +227,3 @@ def _in_a_line(text: str) -> str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     return _in_a_line(", ".join(names[:MOST_NAMED])) + more
-
-
-def in_yaml(value: Any) -> str:
-    """Format a value in one line of YAML, which is read back as the same value."""
-    if isinstance(value, str):
-        is_plain = PLAIN_TEXT.fullmatch(value) and value.casefold() not in NOT_TEXT and value.isascii()
-        return value if is_plain else _quoted(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{in_yaml(key)}: {in_yaml(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(in_yaml, value)) + "]"
-    if isinstance(value, float):
-        # Without a point, YAML reads a number with an exponent as text.
-        mantissa, exponent, power = repr(value).partition("e")
-        return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
-    return json.dumps(value)
-
-
-def _quoted(text: str) -> str:
-    escaped = []
-    for letter in text:
-        if letter in '"\\':
-            escaped.append(f"\\{letter}")
-        elif letter.isprintable():
-            escaped.append(letter)
-        else:
-            escaped.append(f"\\U{ord(letter):08x}")
-    return f'"{"".join(escaped)}"'

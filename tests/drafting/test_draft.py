@@ -7,14 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from privacy_assets import InvalidSettingError, TableContract, draft_contract
-from privacy_assets.drafting.draft import in_yaml
 from privacy_assets.examples.rand_hie import CONTRACT, load_rand_hie
 from tests.drafting.planted_people import IDENTIFYING, planted_people
-from tests.examples import examples
 from tests.shared_data import shared_file
 
 N = 400
@@ -263,12 +259,6 @@ class TestDecisions:
         assert yaml.safe_load(draft.to_yaml()) == draft.mapping
         # Dagster would evaluate the text as a template.
         assert "{{" not in draft.to_yaml()
-
-    @settings(max_examples=examples(100), deadline=None)
-    @given(st.recursive(st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
-                        lambda each: st.lists(each) | st.dictionaries(st.text(), each), max_leaves=6))  # fmt: skip
-    def test_what_is_written_is_what_yaml_reads(self, value):
-        assert yaml.safe_load(in_yaml(value)) == value
 
     def test_the_repr_has_no_cell(self):
         assert repr(draft_contract(self.TABLE)) == "ContractDraft(3 columns of 200 rows; 1 with something to decide)"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
+from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.comparison.choice import best_of
 from privacy_assets.orchestration.comparison.making import RISKS
@@ -112,8 +112,10 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
             if share is not None:
                 settings = {"split": {"train_fraction": share, "seed": secrets.randbits(SEED_BITS)}} | settings
             settings["synthetic"]["seed"] = secrets.randbits(SEED_BITS)
-        text: str = yaml.safe_dump(settings, sort_keys=False, default_flow_style=None, width=100)
-        return text
+        lines: list[str] = []
+        for name, own in settings.items():
+            lines += [f"{name}:", *(f"  {entry_in_yaml(*each)}" for each in own.items())] if own else [f"{name}: {{}}"]
+        return "\n".join(lines) + "\n"
 
     def picture(self) -> bytes:
         """Return the map of risk against worth, one panel per side, as PNG."""

@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.drafting.blocks import blocks_of_frame, open_table
-from privacy_assets.drafting.draft import ContractDraft, draft_of_blocks, in_yaml
+from privacy_assets.drafting.draft import ContractDraft, draft_of_blocks
+from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.orchestration.settings.sources import SqlQuery
 
@@ -61,7 +62,7 @@ def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDra
 def fields_in_yaml(source: Mapping[str, Any], draft: ContractDraft) -> dict[str, str]:
     """Return the fields of a release with a drafted contract."""
     contract = "".join(f"  {line}\n" for line in draft.to_yaml().splitlines())
-    return {"source": f"source: {in_yaml(source)}", "contract": f"contract:\n{contract}".rstrip()}
+    return {"source": entry_in_yaml("source", source), "contract": f"contract:\n{contract}".rstrip()}
 
 
 def _of_file(source: str, root: Path) -> tuple[ContractDraft, dict[str, Any]]:

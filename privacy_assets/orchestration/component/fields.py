@@ -1,14 +1,13 @@
 """The fields of the component as its models describe them, for the scaffold and the reference page."""
 
-import json
-import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from privacy_assets.drafting.yaml_text import in_yaml
 from privacy_assets.orchestration.component.yaml_settings import Written, YamlSettings
 
 WORDS: Mapping[Any, str] = {
@@ -19,9 +18,6 @@ WORDS: Mapping[Any, str] = {
     Any: "any value",
     type(None): "null",
 }
-
-NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-"""Words that YAML does not read as text."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +67,6 @@ def fields_of(model: type[YamlSettings]) -> Iterator[YamlField]:
             settings,
             entries,
         )
-
-
-def in_yaml(value: Any) -> str:
-    """Write a value in one line of YAML."""
-    if isinstance(value, str):
-        is_plain = re.fullmatch(r"[A-Za-z][\w./ ]*", value) and value.casefold() not in NOT_TEXT
-        return value if is_plain else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{in_yaml(key)}: {in_yaml(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(map(in_yaml, value)) + "]"
-    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 
 
 def _default(info: FieldInfo) -> str | None:

@@ -6,8 +6,9 @@
 import sys
 from collections.abc import Iterator
 
+from privacy_assets.drafting.yaml_text import in_yaml
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
-from privacy_assets.orchestration.component.fields import YamlField, fields_of, in_yaml
+from privacy_assets.orchestration.component.fields import YamlField, fields_of
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
 HEAD = """\

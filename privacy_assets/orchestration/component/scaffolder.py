@@ -8,9 +8,10 @@ from typing import Any, ClassVar, TypeVar
 
 import dagster as dg
 
+from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, refuse_in_a_sentence
-from privacy_assets.orchestration.component.fields import YamlField, fields_of, in_yaml
+from privacy_assets.orchestration.component.fields import YamlField, fields_of
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
 WIDTH = 110
@@ -106,11 +107,11 @@ def _written(field: YamlField, example: Any, explained: dict[type[YamlSettings],
     if field.entries and not isinstance(example, str):
         yield f"{field.name}:"
         if field.entries == "mapping":
-            yield from (f"  {name}: {in_yaml(each)}" for name, each in example.items())
+            yield from (f"  {entry_in_yaml(name, each)}" for name, each in example.items())
         else:
             yield from (f"  - {in_yaml(each)}" for each in example)
     elif model is None or not isinstance(example, Mapping) or model in explained:
-        yield f"{field.name}: {in_yaml(example)}"
+        yield entry_in_yaml(field.name, example)
     else:
         explained[model] = field.name
         yield f"{field.name}:"

@@ -82,7 +82,7 @@ def test_a_refusal_names_what_would_be_admitted_and_the_pasted_settings_are_rele
     assert options.table["candidate"].tolist() == ["k=3", "k=8", "gaussian_copula"]
     assert shown["candidates_compared"] == shown["candidates"] == 3
     assert shown["recommended_anonymized"] == "k=8" == options.best("anonymized")
-    assert "anonymized: {k: 8}" in shown["settings_to_paste"]
+    assert "anonymized:\n  k: 8" in shown["settings_to_paste"]
     assert shown["map"].startswith("![1 candidate with synthetic records was compared: 1 proposed, 0 refused; ")
     assert {each.data["candidate"] for each in shown["options"].records} == {*options.table["candidate"]}
 
