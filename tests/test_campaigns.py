@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -11,7 +11,20 @@ from tests.shared_data import REPOSITORY
 if not (REPOSITORY / "benchmarks" / "campaigns").exists():
     pytest.skip("the campaigns are not beside these tests", allow_module_level=True)
 
-from benchmarks.campaigns import full_disk, kill, releases
+from benchmarks.campaigns import full_disk, kill, releases, undoable
+from benchmarks.campaigns.undoable_changes import (
+    DILUTION,
+    LATER,
+    MORE,
+    NOISE,
+    ORDER,
+    OWNER,
+    REPEATS,
+    SPELLING,
+    TRANSFORMATIONS,
+    UNITS,
+)
+from privacy_assets.release.metrics import METRICS, SIDES
 
 
 def found(counts):
@@ -55,3 +68,81 @@ def test_the_campaign_finds_releases_that_are_written_in_their_place(monkeypatch
     monkeypatch.setattr(releases, "write_release", careless_later)
     counts = kill.campaign(1, seed=0, with_runs=False) + full_disk.campaign(1, seed=0)
     assert counts["partial"] + counts["unverified"] > 0
+
+
+HELD = (ORDER, OWNER, MORE, DILUTION, REPEATS, NOISE, UNITS)
+"""Families of changes that make no verdict better."""
+
+
+def test_changes_that_a_recipient_can_undo_make_no_verdict_better():
+    done = list(undoable.campaign(["anes96", "registry"], share=11, size=0.3, families=HELD))
+    failed = [pair for pair in done if pair.outcome in undoable.FAILURES]
+    assert failed == []
+    assert len(done) >= 30
+    assert {pair.transformation.family for pair in done} == set(HELD)
+
+
+def assessed(p_value=0.001, sentences=(), **figures):
+    return undoable.Assessed("synthetic", figures, dict(sentences), p_value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "family", "outcome"),
+    [
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.4), SPELLING, "equal"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.39), ORDER, "changed"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=None), ORDER, "changed"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.0), SPELLING, "better"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.34), MORE, "better"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.5), MORE, "worse"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=None), SPELLING, "unexplained"),
+        (
+            assessed(privacy_risk_score=0.4),
+            assessed(privacy_risk_score=None, sentences={"privacy_risk_score": "Column 'zip' is blind."}),
+            SPELLING,
+            "refused",
+        ),
+        (assessed(leakage_detected=1.0), assessed(leakage_detected=0.0), MORE, "better"),
+        (assessed(0.04, leakage_detected=1.0), assessed(leakage_detected=0.0), MORE, "equal"),
+        # A figure of which nothing is promised may move, but not open the gate.
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.32), DILUTION, "equal"),
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.02), DILUTION, "better"),
+    ],
+)
+def test_the_outcome_of_a_pair_is_that_of_the_verdict(before, after, family, outcome):
+    assert undoable.compare(before, after, family, n_drawn=1_000 if family == MORE else 0)[0] == outcome
+
+
+def test_the_campaign_finds_a_copy_that_is_compared_letter_by_letter(monkeypatch):
+    def shuffled(release, random):
+        return replace(release, synthetic=release.synthetic.map(lambda value: f"{value} of another table"))
+
+    evasion = undoable.Transformation("values of another table", ORDER, "removal", shuffled)
+    monkeypatch.setattr(undoable, "TRANSFORMATIONS", (evasion,))
+    (pair,) = undoable.examine([undoable.Pair("registry", "copies of 100 %", 0)], 0.3)
+    assert pair.outcome == "better"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_declares_what_each_family_of_changes_may_do_to_it(name):
+    promise = undoable.PROMISES[name]
+    families = (
+        undoable.FAMILIES
+        if SIDES[METRICS[name].assessment] == "synthetic"
+        else {each.family for each in TRANSFORMATIONS if each.form == "anonymized"}
+    )
+    for family in families:
+        kinds = [family in promise.equal, family in promise.not_better, bool(promise.none.get(family))]
+        assert sum(kinds) == 1, family
+    assert set(undoable.PROMISES) == set(METRICS)
+
+
+def test_every_change_has_a_name_and_what_undoes_it():
+    names = [(each.form, each.name) for each in TRANSFORMATIONS]
+    assert len(set(names)) == len(names)
+    assert all(each.undone_by and each.family in undoable.FAMILIES for each in TRANSFORMATIONS)
+    assert all(each.undone_by and each.missing for each in LATER)
+    page = (REPOSITORY / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    told = page[page.index("## What a recipient can undo") :]
+    missing = {each.name for each in (*TRANSFORMATIONS, *LATER) if each.name not in told}
+    assert missing == set()

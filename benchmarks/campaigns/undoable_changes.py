@@ -1,0 +1,736 @@
+"""What a recipient can undo: the transformations of `undoable.py`, as data.
+
+A new transformation is one entry of `TRANSFORMATIONS`. What it may do to each figure is declared once for its family,
+in `PROMISES`.
+"""
+
+import tempfile
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+from pandas.api import types
+
+from benchmarks.campaigns.undoable_tables import Anonymized, Synthetic
+from privacy_assets.anonymization.dataset import anonymize_dataset
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.storage.parquet_dataset import open_parquet_dataset
+
+Form = Literal["typed", "text", "anonymized"]
+Random = np.random.Generator
+Text = Callable[[str], str]
+TENS = 10
+ROWS_OF_A_GROUP = 97
+"""Not a divisor of any number of rows, so that the last group differs."""
+
+
+class Transformation(NamedTuple):
+    """A change of a release that whoever receives it can undo.
+
+    Attributes
+    ----------
+    name : str
+    family : str
+        Its row of `PROMISES`.
+    undone_by : str
+        What the recipient does.
+    change : callable
+        Changes a release, with a generator; returns None where there is nothing to change.
+    form : {"typed", "text", "anonymized"}
+        The releases to which it applies: synthetic ones as they are, or with all columns as text; anonymized ones.
+    draws : bool
+        Whether it draws other records, so that a share may improve by chance.
+    """
+
+    name: str
+    family: str
+    undone_by: str
+    change: Callable[[Any, Random], Any]
+    form: Form = "typed"
+    draws: bool = False
+
+
+class Later(NamedTuple):
+    """A transformation that is not applied yet, and what is missing."""
+
+    name: str
+    undone_by: str
+    missing: str
+
+
+# Order, names and the way through the machine.
+
+
+def _of_synthetic(change: Callable[[pd.DataFrame, Random], pd.DataFrame]) -> Callable[[Synthetic, Random], Synthetic]:
+    return lambda release, random: replace(release, synthetic=change(release.synthetic, random))
+
+
+def _shuffled_rows(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    return table.iloc[random.permutation(len(table))].reset_index(drop=True)
+
+
+def _shuffled_columns(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    return table[list(random.permutation(list(table)))]
+
+
+def _shuffled_rows_of_all(release: Synthetic, random: Random) -> Synthetic:
+    return release.of_all(lambda table: _shuffled_rows(table, random))
+
+
+def _shuffled_columns_of_all(release: Synthetic, random: Random) -> Synthetic:
+    order = list(random.permutation(list(release.original)))
+    return release.of_all(lambda table: table[[name for name in order if name in table]])
+
+
+def _renamed_columns(release: Synthetic, random: Random) -> Synthetic:
+    names = {name: f"column {number}" for number, name in enumerate(random.permutation(release.columns))}
+    return release.of_all(lambda table: table.rename(columns=names))
+
+
+def _other_index(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    labels = pd.Index([f"row {number}" for number in random.permutation(len(table))], name="row")
+    return table.set_index(labels).rename_axis(columns="column")
+
+
+def _categories(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    """Return texts as categories, in another order and with an unused one."""
+    made = {}
+    for name in _texts(table):
+        values = table[name].dropna().unique()
+        made[name] = pd.Categorical(table[name], [*random.permutation(values), "used by nobody"])
+    return table.assign(**made)
+
+
+def _texts(table: pd.DataFrame) -> list[str]:
+    return [name for name in table if _is_text(table[name])]
+
+
+def _is_text(column: pd.Series) -> bool:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return types.is_string_dtype(column.cat.categories)
+    return types.infer_dtype(column, skipna=True) == "string"
+
+
+def _numbers(table: pd.DataFrame, fewest: int = 3) -> list[str]:
+    return [
+        name
+        for name in table
+        if types.is_numeric_dtype(table[name])
+        and not types.is_bool_dtype(table[name])
+        and table[name].nunique() >= fewest
+    ]
+
+
+def _dates(table: pd.DataFrame) -> list[str]:
+    return [name for name in table if types.is_datetime64_any_dtype(table[name])]
+
+
+def _with_options(**options: Any) -> Callable[[Synthetic, Random], Synthetic]:
+    return lambda release, random: replace(release, options={**release.options, **options})  # noqa: ARG005
+
+
+def _through_files(write: Callable[[pd.DataFrame, Path], Path]) -> Callable[[Synthetic, Random], Synthetic]:
+    """Write all tables and read them back as a source does."""
+
+    def through(table: pd.DataFrame) -> pd.DataFrame:
+        with tempfile.TemporaryDirectory() as directory:
+            return TableFile(str(write(table, Path(directory))), format="parquet").read(None)
+
+    return lambda release, random: release.of_all(through)  # noqa: ARG005
+
+
+def _in_groups(table: pd.DataFrame, directory: Path) -> Path:
+    path = directory / "table.parquet"
+    parquet.write_table(pa.Table.from_pandas(table), path, row_group_size=ROWS_OF_A_GROUP)
+    return path
+
+
+def _in_parts(table: pd.DataFrame, directory: Path) -> Path:
+    whole = pa.Table.from_pandas(table, preserve_index=False)
+    for number, begin in enumerate(range(0, len(table), ROWS_OF_A_GROUP)):
+        parquet.write_table(whole.slice(begin, ROWS_OF_A_GROUP), directory / f"part-{number:05d}.parquet")
+    return directory
+
+
+def _in_reversed_dictionaries(table: pd.DataFrame, directory: Path) -> Path:
+    whole = pa.Table.from_pandas(table, preserve_index=False)
+    for place, own in enumerate(whole.schema):
+        if pa.types.is_string(own.type) or pa.types.is_large_string(own.type):
+            values = whole.column(place).combine_chunks()
+            words = pa.array(sorted(set(values.drop_null().to_pylist()), reverse=True), own.type)
+            coded = pa.DictionaryArray.from_arrays(pa.compute.index_in(values, words), words)
+            whole = whole.set_column(place, own.name, coded)
+    path = directory / "table.parquet"
+    parquet.write_table(whole, path)
+    return path
+
+
+def _through_csv(release: Synthetic, random: Random) -> Synthetic:  # noqa: ARG001
+    """Write all tables as CSV; the contract gives the values their types again."""
+
+    def through(table: pd.DataFrame) -> pd.DataFrame:
+        columns = {
+            name: {"type": contract_type(release.original[name]), "role": "other", "nullable": True} for name in table
+        }
+        contract = TableContract.from_mapping({"columns": columns})
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "table.csv"
+            table.to_csv(path, index=False)
+            return contract.admit_synthetic(TableFile(str(path)).read(None))
+
+    return release.of_all(through)
+
+
+def contract_type(column: pd.Series) -> str:
+    """Return the type of a column in a contract."""
+    if types.is_bool_dtype(column):
+        return "boolean"
+    if types.is_datetime64_any_dtype(column):
+        return "datetime"
+    if types.is_integer_dtype(column):
+        return "integer"
+    return "float" if types.is_numeric_dtype(column) else "text"
+
+
+# How many records are published.
+
+
+def _more(times: int) -> Callable[[Synthetic, Random], Synthetic | None]:
+    def more(release: Synthetic, random: Random) -> Synthetic | None:
+        if release.more is None:
+            return None
+        drawn = release.more((times - 1) * len(release.synthetic))
+        return replace(release, synthetic=_shuffled_rows(pd.concat([release.synthetic, drawn]), random))
+
+    return more
+
+
+def _diluted(times: int) -> Callable[[Synthetic, Random], Synthetic]:
+    def diluted(release: Synthetic, random: Random) -> Synthetic:
+        more = release.fresh(times * len(release.synthetic)).astype(release.synthetic.dtypes.to_dict())
+        return replace(release, synthetic=_shuffled_rows(pd.concat([release.synthetic, more]), random))
+
+    return diluted
+
+
+def _each_twice(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    return _shuffled_rows(pd.concat([table, table]), random)
+
+
+def _some_repeated(table: pd.DataFrame, random: Random) -> pd.DataFrame:
+    return table.iloc[np.repeat(np.arange(len(table)), random.integers(1, 6, len(table)))].reset_index(drop=True)
+
+
+# Columns cut and added.
+
+
+def _cut_number(table: pd.DataFrame, name: str) -> dict[str, pd.Series]:
+    return {f"{name}_tens": table[name] // TENS, f"{name}_ones": table[name] % TENS}
+
+
+def _cut_date(table: pd.DataFrame, name: str) -> dict[str, pd.Series]:
+    return {f"{name}_{part}": getattr(table[name].dt, part) for part in ("year", "month", "day")}
+
+
+def _cut_text(table: pd.DataFrame, name: str) -> dict[str, pd.Series]:
+    return {f"{name}_first": table[name].astype(object).str[:1], f"{name}_rest": table[name].astype(object).str[1:]}
+
+
+def _cut(
+    chosen: Callable[[pd.DataFrame], list[str]], cut: Callable[[pd.DataFrame, str], dict[str, pd.Series]]
+) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Cut the column with the most values in two or three, which the contract declares to be parts of one."""
+
+    def in_parts(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        names = [name for name in chosen(release.synthetic) if name in chosen(release.original)]
+        if not names:
+            return None
+        name = max(names, key=lambda own: release.original[own].nunique())
+        pieces = list(cut(release.original, name))
+
+        def apart(table: pd.DataFrame) -> pd.DataFrame:
+            return table.drop(columns=name).assign(**cut(table, name))
+
+        return replace(release.of_all(apart), options={**release.options, "parts": {name: pieces}})
+
+    return in_parts
+
+
+def _whole_numbers(table: pd.DataFrame) -> list[str]:
+    return [name for name in _numbers(table, 2 * TENS) if (table[name].dropna() % 1 == 0).all()]
+
+
+def _with_noise(n_columns: int) -> Callable[[Synthetic, Random], Synthetic]:
+    def with_noise(release: Synthetic, random: Random) -> Synthetic:
+        def added(table: pd.DataFrame) -> pd.DataFrame:
+            return table.assign(**{f"noise {j}": random.integers(0, 2 + j % 11, len(table)) for j in range(n_columns)})
+
+        return release.of_all(added)
+
+    return with_noise
+
+
+# Values written otherwise.
+
+
+def _digits(change: Callable[[Decimal, str], str]) -> Text:
+    """Change texts that are decimal numbers."""
+
+    def changed(text: str) -> str:
+        is_number = text.replace(".", "", 1).removeprefix("-").isdecimal() and text.isascii() and text[-1:] != "."
+        return change(Decimal(text), text) if is_number else text
+
+    return changed
+
+
+def _day(form: str) -> Text:
+    """Change texts that are days in ISO form; %s of the form is the day."""
+
+    def changed(text: str) -> str:
+        is_day = len(text) == 10 and text[4] == text[7] == "-" and text.replace("-", "").isdecimal()
+        return form.replace("%s", text) if is_day else text
+
+    return changed
+
+
+def _exponent(number: Decimal, text: str) -> str:
+    digits = f"{number:e}" if number else "0e0"
+    return digits if digits != text else text
+
+
+def _full_width(text: str) -> str:
+    return "".join(chr(ord(own) + 0xFEE0) if "!" <= own <= "~" else "\u3000" if own == " " else own for own in text)
+
+
+def _after_first(mark: str) -> Text:
+    return lambda text: text[:1] + mark + text[1:]
+
+
+def _with_zeros(number: Decimal, text: str) -> str:
+    return ("-" if number.is_signed() else "") + "00" + text.removeprefix("-")
+
+
+def _without_zeros(number: Decimal, text: str) -> str:  # noqa: ARG001
+    whole, dot, rest = text.partition(".")
+    return (whole.lstrip("0") or "0") + dot + rest
+
+
+SPELLINGS: dict[str, tuple[str, Text]] = {
+    "a trailing blank": ("strip", lambda text: text + " "),
+    "a leading blank": ("strip", lambda text: " " + text),
+    "a tab and a line end": ("strip", lambda text: "\t" + text + "\r\n"),
+    "doubled blanks": ("one blank for several", lambda text: text.replace(" ", "  ")),
+    "no-break blanks": ("a blank for each", lambda text: text.replace(" ", "\u00a0") + "\u00a0"),
+    "upper case": ("case folding", str.upper),
+    "lower case": ("case folding", str.lower),
+    "swapped case": ("case folding", str.swapcase),
+    "NFD": ("NFC", lambda text: unicodedata.normalize("NFD", text)),
+    "full width": ("NFKC", _full_width),
+    "a zero-width blank": ("without format characters", _after_first("\u200b")),
+    "a soft hyphen": ("without format characters", _after_first("\u00ad")),
+    "a byte order mark": ("without format characters", lambda text: "\ufeff" + text),
+    "a mark of direction": ("without format characters", lambda text: text + "\u200e"),
+    "leading zeros lost": ("as a number", _digits(_without_zeros)),
+    "leading zeros added": ("as a number", _digits(_with_zeros)),
+    "point zero": ("as a number", _digits(lambda _, text: text if "." in text else text + ".0")),
+    "more places": ("as a number", _digits(lambda _, text: text + ("00" if "." in text else ".000"))),
+    "an exponent": ("as a number", _digits(_exponent)),
+    "a plus sign": ("as a number", _digits(lambda number, text: text if number.is_signed() else "+" + text)),
+    "a decimal comma": (
+        "as a number",
+        _digits(lambda _, text: text.replace(".", ",") if "." in text else text + ",00"),
+    ),
+    "quotes": ("without quotes", lambda text: f'"{text}"'),
+    "an apostrophe in front": ("without it", lambda text: "'" + text),
+    "curly apostrophes": ("straight ones", lambda text: text.replace("'", "\u2019")),
+    "straight apostrophes": ("curly ones", lambda text: text.replace("\u2019", "'")),
+    "dashes": ("hyphens", lambda text: text.replace("-", "\u2013")),
+    "signs of subtraction": ("hyphens", lambda text: text.replace("-", "\u2212")),
+    "days with a time": ("as a day", _day("%sT00:00:00")),
+    "days with a zone": ("as a day", _day("%sT00:00:00Z")),
+    "days with fractions of a second": ("as a day", _day("%s 00:00:00.000")),
+}
+"""What undoes each spelling, and the spelling."""
+MISSING_WORDS = ("", "NA", "n/a", "#N/A", "nan", "NaN", "null", "None", "<NA>", "NaT")
+OTHER_NOTATIONS: dict[str, tuple[str, Text]] = {
+    "a prefix": ("without it", lambda text: "x/" + text),
+    "days first": ("as a day", lambda text: ".".join(reversed(text.split("-"))) if _day("")(text) != text else text),
+    "letters in reverse": ("reversal", lambda text: text[::-1]),
+    "underscores": ("blanks", lambda text: text.replace(" ", "_").replace("-", "_")),
+}
+
+
+def _spelled(change: Callable[[str, Random], str]) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Change how texts of the synthetic records are written; return None if all are written like this already."""
+
+    def spelled(release: Synthetic, random: Random) -> Synthetic | None:
+        def written(value: Any) -> Any:
+            return change(value, random) if isinstance(value, str) else value
+
+        table = release.synthetic.map(written)
+        return None if table.equals(release.synthetic) else replace(release, synthetic=table)
+
+    return spelled
+
+
+def _always(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
+    return _spelled(lambda value, random: text(value))  # noqa: ARG005
+
+
+def _each_otherwise(value: str, random: Random) -> str:
+    _, text = list(SPELLINGS.values())[random.integers(len(SPELLINGS))]
+    return text(value)
+
+
+def _all_at_once(value: str) -> str:
+    for name in (
+        "an exponent",
+        "days with a time",
+        "dashes",
+        "curly apostrophes",
+        "NFD",
+        "upper case",
+        "a soft hyphen",
+    ):
+        value = SPELLINGS[name][1](value)
+    return " \ufeff" + _full_width(value) + "\u00a0 "
+
+
+def _missing_written(release: Synthetic, random: Random) -> Synthetic | None:
+    """Write missing values as a word, another one each time."""
+    table = release.synthetic
+    if not table.isna().to_numpy().any():
+        return None
+    words = pd.DataFrame(random.choice(MISSING_WORDS, table.shape), table.index, table.columns).astype(object)
+    return replace(release, synthetic=table.where(table.notna(), words))
+
+
+# Kinds that differ.
+
+
+def _of_another_kind(
+    chosen: Callable[[pd.DataFrame], list[str]], change: Callable[[Any], Any]
+) -> Callable[[Synthetic, Random], Synthetic | None]:
+    def changed(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        table = release.synthetic
+        names = [name for name in chosen(table) if name in chosen(release.original)]
+        made = {
+            name: pd.Series([None if pd.isna(value) else change(value) for value in table[name]], table.index, object)
+            for name in names
+        }
+        return replace(release, synthetic=table.assign(**made)) if names else None
+
+    return changed
+
+
+def _booleans(table: pd.DataFrame) -> list[str]:
+    return [name for name in table if types.infer_dtype(table[name], skipna=True) == "boolean"]
+
+
+# One-to-one changes of the synthetic values.
+
+
+def _relabeled(among_their_own: bool) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Give each text another name: a new one, or the next one in alphabetical order."""
+
+    def relabeled(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        table = release.synthetic
+        names = [name for name in _texts(table) if len(release.original[name].dropna().unique()) > 1]
+        made = {}
+        for name in names:
+            known = sorted({*release.original[name].dropna(), *table[name].dropna()})
+            new = [*known[1:], known[0]] if among_their_own else [f"label {number}" for number in range(len(known))]
+            made[name] = table[name].astype(object).map(dict(zip(known, new, strict=True)))
+        return replace(release, synthetic=table.assign(**made)) if names else None
+
+    return relabeled
+
+
+def _reflected(table: pd.DataFrame, name: str) -> pd.Series:
+    return table[name].min() + table[name].max() - table[name]
+
+
+def _scaled(table: pd.DataFrame, name: str) -> pd.Series:
+    return 0.97 * table[name]
+
+
+def _logged(table: pd.DataFrame, name: str) -> pd.Series:
+    return np.log1p(table[name] - table[name].min())
+
+
+def _renumbered(
+    change: Callable[[pd.DataFrame, str], pd.Series], *, most: int | None = None
+) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Change the numbers of the synthetic records, or of the columns with the most values."""
+
+    def renumbered(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        table = release.synthetic
+        names = sorted(_numbers(table), key=lambda name: -table[name].nunique())[:most]
+        return (
+            replace(release, synthetic=table.assign(**{name: change(table, name) for name in names})) if names else None
+        )
+
+    return renumbered
+
+
+def _rotated_and_reflected(release: Synthetic, random: Random) -> Synthetic | None:
+    rotated = _relabeled(among_their_own=True)(release, random) or release
+    changed = _renumbered(_reflected)(rotated, random) or rotated
+    return None if changed is release else changed
+
+
+# Units of all tables.
+
+
+def _units(
+    chosen: Callable[[pd.DataFrame], list[str]], change: Callable[[pd.Series, pd.Series], pd.Series]
+) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Change a column of all tables alike; the change gets all of its values as well."""
+
+    def of_all(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        names = [name for name in chosen(release.synthetic) if name in chosen(release.original)]
+        tables = (release.original, release.synthetic, release.control)
+        whole = {name: pd.concat([table[name] for table in tables], ignore_index=True) for name in names}
+        if not names:
+            return None
+        return release.of_all(lambda table: table.assign(**{name: change(table[name], whole[name]) for name in names}))
+
+    return of_all
+
+
+def _times_ten(values: pd.Series, whole: pd.Series) -> pd.Series:  # noqa: ARG001
+    return values * TENS
+
+
+def _log(values: pd.Series, whole: pd.Series) -> pd.Series:
+    return np.log1p(values - whole.min())
+
+
+def _ranked(values: pd.Series, whole: pd.Series) -> pd.Series:
+    ranks = {value: rank for rank, value in enumerate(np.sort(whole.dropna().unique()))}
+    return values.map(ranks).astype(float)
+
+
+def _later(values: pd.Series, whole: pd.Series) -> pd.Series:  # noqa: ARG001
+    return values + pd.Timedelta(days=1_000)
+
+
+def _permuted(values: pd.Series, whole: pd.Series) -> pd.Series:
+    known = sorted(whole.dropna().unique())
+    return values.astype(object).map(dict(zip(known, np.roll(known, len(known) // 2), strict=True)))
+
+
+# Anonymized releases.
+
+
+def _of_released(change: Callable[[pd.DataFrame, Random], pd.DataFrame]) -> Callable[[Anonymized, Random], Anonymized]:
+    def changed(release: Anonymized, random: Random) -> Anonymized:
+        return replace(release, made=replace(release.made, table=change(release.made.table, random)))
+
+    return changed
+
+
+def _released_rows_shuffled(release: Anonymized, random: Random) -> Anonymized:
+    order = random.permutation(len(release.made.table))
+    table, members = (frame.iloc[order].reset_index(drop=True) for frame in (release.made.table, release.made.members))
+    return replace(release, made=replace(release.made, table=table, members=members))
+
+
+def _made_again(
+    change: Callable[[pd.DataFrame, Random], pd.DataFrame] | None = None, **options: Any
+) -> Callable[[Anonymized, Random], Anonymized]:
+    def again(release: Anonymized, random: Random) -> Anonymized:
+        source = release.source if change is None else change(release.source, random)
+        return replace(release, source=source, made=release.again(source, **options))
+
+    return again
+
+
+def _in_batches(release: Anonymized, random: Random) -> Anonymized:  # noqa: ARG001
+    with tempfile.TemporaryDirectory() as directory:
+        parts = Path(directory) / "source"
+        parts.mkdir()
+        made = anonymize_dataset(
+            _in_parts(release.source, parts),
+            Path(directory) / "released",
+            release.contract,
+            k=release.made.settings["k"],
+            rows_per_part=ROWS_OF_A_GROUP,
+            n_threads=1,
+        )
+        table = open_parquet_dataset(made.directory).read()
+    return replace(release, made=replace(release.made, table=table))
+
+
+def _sensitive_texts(release: Anonymized) -> list[str]:
+    return [name for name in release.made.settings["sensitive"] if _is_text(release.made.table[name])]
+
+
+def _sensitive(change: Callable[[str, Random], Any]) -> Callable[[Anonymized, Random], Anonymized | None]:
+    """Change sensitive texts, in the release and in its source."""
+
+    def changed(release: Anonymized, random: Random) -> Anonymized | None:
+        names = _sensitive_texts(release)
+        if not names:
+            return None
+        rows = release.made.members["row"].to_numpy()
+        source = release.source.assign(
+            **{
+                name: pd.Series(
+                    [change(value, random) if isinstance(value, str) else None for value in release.source[name]],
+                    release.source.index,
+                    object,
+                )
+                for name in names
+            }
+        )
+        shown = {name: source[name].take(rows).to_numpy() for name in names}
+        return replace(release, source=source, made=replace(release.made, table=release.made.table.assign(**shown)))
+
+    return changed
+
+
+def _half(text: Text) -> Callable[[str, Random], str]:
+    return lambda value, random: text(value) if random.random() < 0.5 else value
+
+
+def _labels_spelled(release: Anonymized, random: Random) -> Anonymized | None:
+    names = [name for name in release.made.settings["quasi_identifiers"] if _is_text(release.made.table[name])]
+    table = release.made.table
+    spelled = _half(lambda value: value + " ")
+    made = {name: table[name].map(lambda value: spelled(value, random), na_action="ignore") for name in names}
+    return replace(release, made=replace(release.made, table=table.assign(**made))) if names else None
+
+
+def _source_times_ten(table: pd.DataFrame, random: Random) -> pd.DataFrame:  # noqa: ARG001
+    return table.assign(**{name: TENS * table[name] for name in _numbers(table)})
+
+
+ORDER, OWNER, PARTS = "order and machine", "order of all tables", "parts of a column"
+MORE, DILUTION, REPEATS = "more records", "dilution", "repeated rows"
+NOISE, UNITS = "random columns", "units of all tables"
+SPELLING, NOTATION = "spelling", "another notation"
+KINDS, ONE_TO_ONE = "kinds", "one-to-one changes"
+
+TRANSFORMATIONS: Sequence[Transformation] = (
+    Transformation("rows shuffled", ORDER, "sort", _of_synthetic(_shuffled_rows)),
+    Transformation("rows of all tables shuffled", OWNER, "sort", _shuffled_rows_of_all),
+    Transformation("columns shuffled", ORDER, "by name", _of_synthetic(_shuffled_columns)),
+    Transformation("columns of all tables shuffled", OWNER, "by name", _shuffled_columns_of_all),
+    Transformation("columns renamed", ORDER, "rename", _renamed_columns),
+    Transformation("another index", ORDER, "reset_index", _of_synthetic(_other_index)),
+    Transformation("texts as categories", ORDER, "astype", _of_synthetic(_categories)),
+    Transformation("row groups", ORDER, "read", _through_files(_in_groups)),
+    Transformation("a directory of parts", ORDER, "read", _through_files(_in_parts)),
+    Transformation("reversed dictionaries of Parquet", ORDER, "read", _through_files(_in_reversed_dictionaries)),
+    Transformation("CSV and a contract", ORDER, "read", _through_csv),
+    Transformation("two threads", ORDER, "nothing", _with_options(n_threads=2)),
+    Transformation("an engine with tasks", ORDER, "nothing", _with_options(engine=LocalEngine(rows_per_task=200))),
+    Transformation("twice as many records", MORE, "sample", _more(2), draws=True),
+    Transformation("eight times as many records", MORE, "sample", _more(8), draws=True),
+    Transformation("as many fresh people", DILUTION, "sample, partly", _diluted(1)),
+    Transformation("four times as many fresh people", DILUTION, "sample, partly", _diluted(4)),
+    Transformation("each record twice", REPEATS, "drop_duplicates", _of_synthetic(_each_twice)),
+    Transformation("some records repeated", REPEATS, "drop_duplicates", _of_synthetic(_some_repeated)),
+    Transformation("tens and ones", PARTS, "addition", _cut(_whole_numbers, _cut_number)),
+    Transformation("year, month and day", PARTS, "paste", _cut(_dates, _cut_date)),
+    Transformation("first letter and rest", PARTS, "paste", _cut(_texts, _cut_text)),
+    Transformation("one random column", NOISE, "drop", _with_noise(1), draws=True),
+    Transformation("14 random columns", NOISE, "drop", _with_noise(14), draws=True),
+    *(Transformation(name, SPELLING, undone, _always(text), "text") for name, (undone, text) in SPELLINGS.items()),
+    Transformation(
+        "half of the cells with a blank", SPELLING, "strip", _spelled(_half(SPELLINGS["a trailing blank"][1])), "text"
+    ),
+    Transformation("each cell written otherwise", SPELLING, "all of these", _spelled(_each_otherwise), "text"),
+    Transformation("several spellings at once", SPELLING, "all of these", _always(_all_at_once), "text"),
+    Transformation("missing values as words", SPELLING, "read", _missing_written, "text"),
+    *(
+        Transformation(name, NOTATION, undone, _always(text), "text")
+        for name, (undone, text) in OTHER_NOTATIONS.items()
+    ),
+    Transformation("text as bytes", KINDS, "decode", _of_another_kind(_texts, str.encode)),
+    Transformation("numbers as text", KINDS, "as a number", _of_another_kind(_numbers, str)),
+    Transformation("numbers as Decimal", KINDS, "float", _of_another_kind(_numbers, lambda value: Decimal(str(value)))),
+    Transformation("whole numbers as floats", KINDS, "as integers", _of_another_kind(_whole_numbers, float)),
+    Transformation("whole numbers as complex", KINDS, "real", _of_another_kind(_whole_numbers, complex)),
+    Transformation("dates as text", KINDS, "as dates", _of_another_kind(_dates, str)),
+    Transformation("dates as seconds", KINDS, "as dates", _of_another_kind(_dates, lambda value: value.timestamp())),
+    Transformation("booleans as 0 and 1", KINDS, "as booleans", _of_another_kind(_booleans, int)),
+    Transformation("booleans as text", KINDS, "as booleans", _of_another_kind(_booleans, str)),
+    Transformation("labels renamed", ONE_TO_ONE, "frequencies", _relabeled(among_their_own=False)),
+    Transformation("labels rotated", ONE_TO_ONE, "frequencies", _relabeled(among_their_own=True)),
+    Transformation("numbers reflected", ONE_TO_ONE, "order", _renumbered(_reflected)),
+    Transformation("one number reflected", ONE_TO_ONE, "order", _renumbered(_reflected, most=1)),
+    Transformation("numbers times 0.97", ONE_TO_ONE, "order", _renumbered(_scaled)),
+    Transformation("logarithms", ONE_TO_ONE, "order", _renumbered(_logged)),
+    Transformation("labels rotated, numbers reflected", ONE_TO_ONE, "order and frequencies", _rotated_and_reflected),
+    Transformation("numbers times 10", UNITS, "division", _units(_numbers, _times_ten)),
+    Transformation("logarithms everywhere", UNITS, "exponential", _units(_numbers, _log)),
+    Transformation("ranks", UNITS, "the scale", _units(_numbers, _ranked)),
+    Transformation("later dates", UNITS, "subtraction", _units(_dates, _later)),
+    Transformation("labels permuted everywhere", UNITS, "the key", _units(_texts, _permuted)),
+    Transformation("rows shuffled", ORDER, "sort", _released_rows_shuffled, "anonymized"),
+    Transformation("columns shuffled", ORDER, "by name", _of_released(_shuffled_columns), "anonymized"),
+    Transformation("another index", ORDER, "reset_index", _of_released(_other_index), "anonymized"),
+    Transformation("texts as categories", ORDER, "astype", _of_released(_categories), "anonymized"),
+    Transformation("made from shuffled rows", ORDER, "sort", _made_again(_shuffled_rows), "anonymized"),
+    Transformation("made from shuffled columns", ORDER, "by name", _made_again(_shuffled_columns), "anonymized"),
+    Transformation("two threads", ORDER, "nothing", _made_again(n_threads=2), "anonymized"),
+    Transformation(
+        "an engine with tasks", ORDER, "nothing", _made_again(engine=LocalEngine(rows_per_task=200)), "anonymized"
+    ),
+    Transformation("made in batches", ORDER, "read", _in_batches, "anonymized"),
+    Transformation("numbers of the source times 10", UNITS, "division", _made_again(_source_times_ten), "anonymized"),
+    Transformation("labels with a blank", NOTATION, "strip", _labels_spelled, "anonymized"),
+    Transformation(
+        "half of the sensitive cells with a blank",
+        SPELLING,
+        "strip",
+        _sensitive(_half(SPELLINGS["a trailing blank"][1])),
+        "anonymized",
+    ),
+    Transformation(
+        "half of the sensitive cells in upper case",
+        SPELLING,
+        "case folding",
+        _sensitive(_half(str.upper)),
+        "anonymized",
+    ),
+    Transformation(
+        "sensitive cells written otherwise", SPELLING, "all of these", _sensitive(_each_otherwise), "anonymized"
+    ),
+    Transformation(
+        "sensitive labels as bytes", KINDS, "decode", _sensitive(lambda value, _: value.encode()), "anonymized"
+    ),
+    Transformation(
+        "sensitive labels renamed",
+        ONE_TO_ONE,
+        "frequencies",
+        _sensitive(lambda value, _: "label " + value),
+        "anonymized",
+    ),
+)
+
+LATER: Sequence[Later] = (
+    Later("a constant added to numbers", "the most frequent difference", "a test of shifted copies"),
+    Later("records dropped because they are close to an original", "absence itself", "a test of absence"),
+    Later("values pushed by a filter until the test passes", "absence itself", "a test of absence"),
+    Later("several releases of the same originals", "union", "the test on everything published of these originals"),
+    Later("a table cut into partitions", "union", "a judgment together with what was published before"),
+    Later("no person declared, or the person column dropped", "grouping", "the unit found in the rows"),
+    Later("a key that links rows", "grouping", "links in what is released"),
+    Later("repeated rows of an anonymized table", "drop_duplicates", "the unit found in the rows"),
+    Later("the attacker's columns named, or not", "nothing", "a test that naming never makes weaker"),
+    Later(
+        "14 random columns, and the figures of disclosure", "drop", "a decision without columns that depend on no other"
+    ),
+)
