@@ -145,10 +145,17 @@ def run_assess(chosen: argparse.Namespace) -> int:
     control = None if chosen.control is None else admitted.iloc[len(real[0]) :].reset_index(drop=True)
     synthetic = contract.admit_synthetic(_read(chosen.synthetic, source))
     progress, n_columns = Progress(), len(contract.released_columns)
-    required = min(RequiredSettings().max_baseline_cols or n_columns, n_columns)
+    n_searched = len(contract.searched_columns)
+    required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
     assessment = assess_mpuccs(
-        original, synthetic, control, max_baseline_cols=max_cols, person=person, progress=progress.tell
+        original,
+        synthetic,
+        control,
+        max_baseline_cols=max_cols,
+        person=person,
+        parts=contract.parts,
+        progress=progress.tell,
     )
     figures: dict[str, Any] = {"scores": dict(assessment.scores)}
     lines = [f"{name}: {_shown(value)}" for name, value in assessment.scores.items()]

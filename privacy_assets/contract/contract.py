@@ -8,7 +8,7 @@ contract does not name is an error, because columns are never classified silentl
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import pandera.pandas as pa
 from pandas.api import types
 
 from privacy_assets.columns.column_names import positions, problem_of_names
+from privacy_assets.columns.parts import names_with_parts, part_problems
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
@@ -28,7 +29,7 @@ from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTab
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
-METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
+METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", *FORMAT_KEYS)
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
@@ -69,10 +70,11 @@ class TableContract:
     schema : DataFrameSchema or DataFrameModel class
         Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata: `precision`
         (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
-        with the person of each row), `leaves_as_is` (why a column that looks identifying may be released unchanged, and
-        who decided; it is published), and how its texts are written: `format` of datetimes, `decimal` mark of numbers,
-        `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always strict, and
-        only makes lossless conversions.
+        with the person of each row), `part_of` (a name for the column that two or more columns of one role are parts
+        of, such as year, month and day: they are searched as one), `leaves_as_is` (why a column that looks identifying
+        may be released unchanged, and who decided; it is published), and how its texts are written: `format` of
+        datetimes, `decimal` mark of numbers, `missing` texts. The schema's own `strict`, `coerce` and `ordered` are
+        ignored: a contract is always strict, and only makes lossless conversions.
 
     Raises
     ------
@@ -154,6 +156,16 @@ class TableContract:
         """Columns that are synthesized, assessed and may be released: all except direct identifiers and the person."""
         kept = (name for name, role in self.roles.items() if role != "direct_identifier" and name != self.person)
         return tuple(kept)
+
+    @property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The released columns that are parts of one, by the name that the contract has for it."""
+        return _grouped(self.metadata("part_of"))
+
+    @property
+    def searched_columns(self) -> tuple[str, ...]:
+        """The released columns as the mpUCC search has them: parts of one column are one."""
+        return names_with_parts(self.released_columns, self.parts)
 
     def columns_with_role(self, role: str) -> tuple[str, ...]:
         """Return the columns that have `role`, in order."""
@@ -305,6 +317,7 @@ def _check_schema(schema: pa.DataFrameSchema) -> None:
             persons.append(str(name))
     if len(persons) > 1:
         problems.append(f"`person` is set on {persons}; at most one column may be the person")
+    problems += _part_problems({str(name): column.metadata or {} for name, column in schema.columns.items()})
     if problems:
         raise InvalidSettingError(f"The contract cannot be used ({len(problems)} problems): {'; '.join(problems)}.")
 
@@ -320,6 +333,27 @@ def _table_problems(schema: pa.DataFrameSchema) -> list[str]:
     if any(check.raise_warning for check in schema.checks):
         problems.append("a check of the table only warns, but a contract must refuse")
     return problems
+
+
+def _part_problems(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Describe what is wrong with `part_of` in the metadata of columns."""
+    named = {column: own["part_of"] for column, own in columns.items() if own.get("part_of") is not None}
+    wrong = [column for column, name in named.items() if not isinstance(name, str) or not name.strip().isprintable()]
+    if wrong or not all(map(str.strip, named.values())):
+        yield f"`part_of` of {wrong or list(named)} is no name: write that of the column that they are parts of"
+        return
+    parts = _grouped(named)
+    yield from (f"`part_of` makes {problem}" for problem in part_problems(parts, list(columns)))
+    for name, own in parts.items():
+        roles = {column: columns[column].get("role") for column in own}
+        if len(set(roles.values())) > 1:
+            yield f"the parts of {name!r} have different roles, {roles}: give them one"
+        if "direct_identifier" in roles.values() or any(columns[column].get("person") for column in own):
+            yield f"the parts of {name!r}, {list(own)}, are never released: remove their `part_of`"
+
+
+def _grouped(part_of: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(part for part in part_of if part_of[part] == name) for name in part_of.values()}
 
 
 def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:

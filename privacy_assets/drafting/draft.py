@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
 from privacy_assets.drafting.described import Described, describe_column
+from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
 from privacy_assets.drafting.yaml_text import entry_in_yaml
@@ -176,6 +177,7 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
         _column(each, role, reason, is_person=each.profile.name == person)
         for each, (role, reason) in zip(described, proposed, strict=True)
     ]
+    columns = _with_parts(columns, rows)
     return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator)
 
 
@@ -217,6 +219,24 @@ def _column(described: Described, role: str, reason: str, *, is_person: bool) ->
     if is_person:
         remarks = (*remarks, f"guessed as the person of each row: {in_figures(described.profile)}")
     return DraftedColumn(described.profile.name, description, reason, remarks)
+
+
+def _with_parts(columns: Sequence[DraftedColumn], rows: pd.DataFrame) -> list[DraftedColumn]:
+    """Propose the columns that are parts of one by their names, and remark on those that are by their values."""
+    drafted = {column.name: column for column in columns}
+    for what, names in parts_of_moments(list(drafted)).items():
+        roles = {str(drafted[name].description["role"]) for name in names}
+        for name in names if "direct_identifier" not in roles else ():
+            own, remark = dict(drafted[name].description), f"part of {what}, by its name, with {_some(names)}"
+            if len(roles) == 1 and DECIDE not in roles:
+                own = {"type": own.pop("type"), "role": own.pop("role"), "part_of": what} | own
+            else:
+                remark += f"; if so, give these one role and `part_of: {in_yaml(what)}`"
+            drafted[name] = replace(drafted[name], description=own, remarks=(*drafted[name].remarks, remark))
+    for name, parts in parts_by_values(rows):
+        remark = f"determined by {_some(parts)} together, and determines them: leave out one or the other"
+        drafted[name] = replace(drafted[name], remarks=(*drafted[name].remarks, remark))
+    return list(drafted.values())
 
 
 def _in_a_line(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.columns.parts import Parts, check_parts, names_with_parts
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.display.progress_bar import shows_progress
@@ -173,6 +174,7 @@ def assess_mpuccs(
     calculate_baseline: bool = True,
     deduplicate: bool = True,
     person: str | None = None,
+    parts: Parts | None = None,
     max_combinations: int = DEFAULT_MAX_COMBINATIONS,
     n_matched_samples: int = 5,
     seed: int = 0,
@@ -198,7 +200,7 @@ def assess_mpuccs(
         Weight lost per further column, in (0, 1], for ``weighted_collision``.
     renyi_alpha : float
         Order of the entropy, 0 or more; infinity is allowed.
-    numeric_precision, datetime_precision, deduplicate, person
+    numeric_precision, datetime_precision, deduplicate, person, parts
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
     n_cols : sequence of int, optional
         The sizes themselves, as the source writes them: ``[1, 2, 3]`` is ``max_baseline_cols=3``.
@@ -243,7 +245,8 @@ def assess_mpuccs(
         confidence_level=confidence_level,
     )
     frames, _ = separate_people({"original": original, "synthetic": synthetic}, person)
-    settings.check(len(check_columns(frames)))
+    columns = check_columns(frames)
+    settings.check(len(names_with_parts(columns, check_parts(parts, columns))))
     tables = preprocess(
         original,
         synthetic,
@@ -252,6 +255,7 @@ def assess_mpuccs(
         datetime_precision=datetime_precision,
         deduplicate=deduplicate,
         person=person,
+        parts=parts,
     )
     assessment = assess_preprocessed(tables, settings, n_threads, progress, engine)
     labels = {
@@ -324,6 +328,7 @@ def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str,
         ALGORITHM: algorithm_of("mpucc_assessment"),
         **settings.described(),
         "columns": columns,
+        **({"parts": {name: list(own) for name, own in tables.parts.items()}} if tables.parts else {}),
         "columns_without_values": [name for name, kind in zip(columns, tables.kinds, strict=True) if kind == "missing"],
         "numeric_precision": dict(tables.numeric_precision),
         "datetime_precision": dict(tables.datetime_precision),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from privacy_assets.columns.coding import (
     read_column,
 )
 from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.parts import Parts, check_parts, join_parts
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -110,7 +111,7 @@ class PreprocessedTables:
     Attributes
     ----------
     columns : tuple of str
-        Columns, in the order of the original table.
+        Columns, in the order of the original table; parts of one column under its name.
     kinds : tuple of str
         Kind of each column: number, boolean, text, datetime, aware datetime, duration, or missing (no value anywhere).
     labels : tuple of ndarray of shape (n_codes,), dtype=object
@@ -127,6 +128,8 @@ class PreprocessedTables:
         Whether exact duplicates were dropped from each table.
     given_precision : dict of str to int or str
         Precision by column as given by the caller; for other columns it was found in the original.
+    parts : dict of str to tuple of str
+        The columns that are parts of one of `columns`.
     """
 
     columns: tuple[str, ...]
@@ -139,6 +142,7 @@ class PreprocessedTables:
     datetime_precision: dict[str, str]
     deduplicate: bool
     given_precision: dict[str, int | str]
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def n_codes(self) -> tuple[int, ...]:
@@ -159,6 +163,7 @@ class PreprocessedTables:
             and self.numeric_precision == other.numeric_precision
             and self.datetime_precision == other.datetime_precision
             and self.given_precision == other.given_precision
+            and self.parts == other.parts
             and [labels.tolist() for labels in self.labels] == [labels.tolist() for labels in other.labels]
             and self.tables == other.tables
         )
@@ -192,6 +197,7 @@ class PreprocessedTables:
             "datetime_precision": dict(self.datetime_precision),
             "deduplicate": self.deduplicate,
             "given_precision": dict(self.given_precision),
+            "parts": self.parts,
         }
         return Artifact("PreprocessedTables", header, frames)
 
@@ -233,6 +239,7 @@ class PreprocessedTables:
             dict(header["datetime_precision"]),
             header["deduplicate"],
             dict(header["given_precision"]),
+            {name: tuple(own) for name, own in header["parts"].items()},
         )
 
 
@@ -249,6 +256,7 @@ def preprocess(
     datetime_precision: DatetimePrecision = None,
     deduplicate: bool = True,
     person: str | None = None,
+    parts: Parts | None = None,
 ) -> PreprocessedTables:
     """Convert tables to one precision and to common integer codes.
 
@@ -269,6 +277,9 @@ def preprocess(
     person : str, optional
         Column of original and control with the person of each row; it is not compared, and the synthetic table must not
         have it. Default: every record is a person.
+    parts : mapping of str to sequence of str, optional
+        Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is compared like a
+        column with the date.
 
     Raises
     ------
@@ -276,7 +287,8 @@ def preprocess(
         If the tables cannot be compared (the message names every column concerned), a record has no person, or a person
         is in both original and control.
     InvalidSettingError
-        If a precision does not exist or the column cannot have it, or original or control lacks the person column.
+        If a precision does not exist or the column cannot have it, original or control lacks the person column, or a
+        part is not a part of exactly one column.
 
     Notes
     -----
@@ -288,19 +300,22 @@ def preprocess(
     require_flag("deduplicate", deduplicate)
     frames, people = separate_people(frames, person)
     columns = check_columns(frames)
+    groups = check_parts(parts, columns)
     decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
     values = read_columns(frames, columns)
     _check_kinds(values, numeric_precision, "numeric_precision", ("number",), "numbers")
     _check_kinds(values, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
-    encoded = encode_columns(values, decimals, units)
+    each = dict(zip(columns, encode_columns(values, decimals, units), strict=True))
+    joined = join_parts(each, groups)
+    encoded = list(joined.values())
     n_codes = [len(column.labels) for column in encoded]
     tables = {
         name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate, people.get(name))
         for t, name in enumerate(frames)
     }
-    precisions = {name: column.precision for name, column in zip(columns, encoded, strict=True)}
+    precisions = {name: column.precision for name, column in each.items()}
     return PreprocessedTables(
-        columns,
+        tuple(joined),
         tuple(column.kind for column in encoded),
         tuple(column.labels for column in encoded),
         tables["original"],
@@ -310,6 +325,7 @@ def preprocess(
         {name: precision for name, precision in precisions.items() if isinstance(precision, str)},
         deduplicate,
         {**_given(numeric_precision, columns), **_given(datetime_precision, columns)},
+        groups,
     )
 
 

@@ -214,19 +214,22 @@ def _evidence_of_synthetic(
     tables, person = _with_people(contract, tables, others)
     # People who are in both tables spoil the comparison, so it is made only if it counts.
     control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
-    found = assess_mpuccs(tables["original"], admitted, control, **asdict(settings), person=person)
+    found = assess_mpuccs(
+        tables["original"], admitted, control, **asdict(settings), person=person, parts=contract.parts
+    )
     rare = rare_values_of(policy, contract, admitted, list(tables.values()), person)
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
     evidence = Evidence(
         "synthetic",
         "synthetic",
-        tuple(released),
+        contract.searched_columns,
         {},
         {MPUCC: assessed},
         declared_precisions=contract.precisions,
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
+        parts=contract.parts,
     )
     # A warning limit has no value without a control.
     if control is None or all(limit.assessment != DISCLOSURE for limit in policy.limits):

@@ -149,6 +149,7 @@ def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anony
         "numeric_precision": release.assessment.numeric_precision,
         "datetime_precision": release.assessment.datetime_precision,
         "deduplicate": release.assessment.deduplicate,
+        "parts": release.contract.parts,
     }
     if generalized is None:
         return preprocess(original, synthetic, control, **settings)

@@ -97,7 +97,7 @@ class Evidence:
     stage : str
         Name of the stage whose table is to be released, for example ``"synthetic"``.
     columns : tuple of str
-        Columns of the table that an assessment must have covered.
+        Columns of the table that an assessment must have covered; parts of one column under its name.
     tables : mapping of str to TableEvidence
         The table itself and the tables that the assessment is based on (``"original"``, ``"control"``,
         ``"preprocessed"``).
@@ -133,6 +133,8 @@ class Evidence:
         Reasons in the contract for releasing columns although they look identifying.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
+    parts : mapping of str to sequence of str
+        Columns that the contract declares to be parts of one, by its name.
     budget : BudgetEvidence, optional
         The privacy budget, if the records are differentially private.
     """
@@ -157,4 +159,5 @@ class Evidence:
     must_be_examined: tuple[str, ...] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     has_person: bool = False
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None

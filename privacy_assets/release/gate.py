@@ -419,7 +419,9 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
     if required.exact_search and settings.get("search") != "exact":
         yield f"search is {settings.get('search')!r}, expected 'exact'"
     assessed = settings.get("columns")
-    if not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
+    if settings.get("parts", {}) != {name: list(own) for name, own in evidence.parts.items()}:
+        yield "other columns were searched as one than those that the contract declares as parts of one (part_of)"
+    elif not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
         count = len(set(evidence.columns).symmetric_difference(assessed or ()))
         yield f"{count} columns differ between the assessed table and the table that would be released"
     expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))

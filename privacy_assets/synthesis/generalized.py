@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.cut_tree import NO_CLASS, apply_cuts
 from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.parts import Parts
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.people import without_repeated_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
@@ -44,6 +45,7 @@ def preprocess_generalized(
     datetime_precision: str | Mapping[str, str] | None,
     deduplicate: bool,
     person: str | None = None,
+    parts: Parts | None = None,
 ) -> PreprocessedTables:
     """Label originals and control like generalized synthetic records, and convert all three to codes.
 
@@ -59,6 +61,8 @@ def preprocess_generalized(
         Whether records with equal values count once.
     person : str, optional
         Column of ``original`` and ``control`` with the person of each row.
+    parts
+        See `preprocess`.
 
     Returns
     -------
@@ -81,6 +85,7 @@ def preprocess_generalized(
         datetime_precision=datetime_precision,
         deduplicate=False,
         person=person,
+        parts=parts,
     )
     return replace(prepared, deduplicate=deduplicate)
 

@@ -327,6 +327,18 @@ class TestDescription:
         with pytest.raises(InvalidSettingError, match="no role 'secret'"):
             own.columns_with_role("secret")
 
+    def test_parts_of_one_column_are_known_by_its_name(self):
+        own = {name: dict(described) for name, described in MAPPING["columns"].items()}
+        for name, what in (("ill", "course"), ("visits", "course")):
+            own[name]["part_of"] = what
+        contract = TableContract.from_mapping({"columns": own})
+        assert contract.parts == {"course": ("ill", "visits")}
+        before = TableContract.from_mapping(MAPPING)
+        assert before.parts == {}
+        assert before.searched_columns == before.released_columns == contract.released_columns
+        expected = ["course" if name == "ill" else name for name in before.released_columns if name != "visits"]
+        assert list(contract.searched_columns) == expected
+
     def test_the_description_is_plain_data_without_values(self):
         described = TableContract.from_mapping(MAPPING).describe()
         assert described[1] == {"column": "age", "type": "int64", "role": "quasi_identifier", "nullable": False}
@@ -369,6 +381,28 @@ class TestBadContracts:
         ):
             assert expected in message
         assert all(role in message for role in ROLES)
+
+    @pytest.mark.parametrize(
+        ("columns", "reason"),
+        [
+            ({"a": "x"}, "`part_of` makes names with fewer than two parts: ['x']"),
+            ({"a": "x", "b": "x", "x": None}, "`part_of` makes names of other columns: ['x']"),
+            ({"a": "x", "b": ""}, "`part_of` of ['a', 'b'] is no name"),
+            ({"a": 3, "b": 3}, "`part_of` of ['a', 'b'] is no name"),
+            ({"a": "x", "income": "x"}, "the parts of 'x' have different roles, {'a': 'other', 'income': 'sensitive'}"),
+            ({"name": "x", "street": "x"}, "the parts of 'x', ['name', 'street'], are never released"),
+            ({"a": "x", "who": "x"}, "the parts of 'x', ['a', 'who'], are never released"),
+        ],
+    )
+    def test_parts_that_are_none_are_refused(self, columns, reason):
+        roles = {"income": "sensitive", "name": "direct_identifier", "street": "direct_identifier"}
+        described = {
+            name: {"type": "text", "role": roles.get(name, "other"), "part_of": part_of, "person": name == "who"}
+            for name, part_of in columns.items()
+        }
+        with pytest.raises(InvalidSettingError) as raised:
+            TableContract.from_mapping({"columns": described})
+        assert reason in str(raised.value)
 
     @pytest.mark.parametrize(
         ("schema", "reason"),

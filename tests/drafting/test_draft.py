@@ -262,3 +262,64 @@ class TestDecisions:
 
     def test_the_repr_has_no_cell(self):
         assert repr(draft_contract(self.TABLE)) == "ContractDraft(3 columns of 200 rows; 1 with something to decide)"
+
+
+class TestParts:
+    """Columns that seem to be parts of one."""
+
+    def dates(self, first="{}", n_rows=900):
+        random = np.random.default_rng(0)
+        days = pd.Timestamp("1950-01-01") + pd.to_timedelta(random.integers(0, 20_000, n_rows), unit="D")
+        units = {"year": days.year, "month": days.month, "day": days.day}
+        others = {"county": random.integers(0, 5, n_rows), "town": random.integers(0, 9, n_rows)}
+        return pd.DataFrame({first.format(name): own for name, own in units.items()} | others)
+
+    @pytest.mark.parametrize(
+        ("first", "name"),
+        [
+            ("birth_{}", "birth_date"),
+            ("Birth {}", "birth_date"),
+            ("birth_date_{}", "birth_date"),
+            ("{}_of_birth", "birth_date"),
+            ("birth.{}", "birth_date"),
+            ("birth{}", "birth_date"),
+            ("{}", "date"),
+        ],
+    )
+    def test_a_date_in_parts_is_proposed_by_names(self, first, name):
+        table = self.dates(first)
+        draft = draft_contract(table)
+        roles = {draft.mapping["columns"][column]["role"] for column in table.columns[:3]}
+        if len(roles) == 1:
+            assert decided(draft).parts == {name: tuple(table.columns[:3])}
+        else:
+            assert f"if so, give these one role and `part_of: {name}`" in draft.to_yaml()
+        assert yaml.safe_load(draft.to_yaml())["columns"] == draft.mapping["columns"]
+        assert len(decided(draft).admit(table)) == len(table)
+
+    def test_parts_with_proposals_of_different_roles_are_a_remark(self):
+        table = self.dates("birth_{}").assign(birth_day=[f"d{i:05d}" for i in range(900)])
+        draft = draft_contract(table)
+        assert not any("part_of" in column.description for column in draft.columns)
+
+    def test_names_that_only_end_like_a_unit_are_no_parts(self):
+        table = pd.DataFrame({"holiday": [1, 2] * 30, "birthday": [1, 3] * 30, "education_years": [9, 10] * 30})
+        assert not any("part_of" in own for own in draft_contract(table).mapping["columns"].values())
+
+    def test_a_name_that_is_taken_is_not_proposed(self):
+        table = self.dates("birth_{}").assign(birth_date="unknown")
+        assert not any("part_of" in own for own in draft_contract(table).mapping["columns"].values())
+
+    @pytest.mark.parametrize("n_parts", [2, 3])
+    def test_a_column_beside_its_parts_has_a_remark(self, n_parts):
+        table = self.dates()[["county", "town"]]
+        table["side"] = np.random.default_rng(1).integers(0, 3, len(table))
+        names = list(table.columns[:n_parts])
+        table["code"] = table[names].astype(str).agg("-".join, axis=1)
+        remarks = {column.name: " ".join(column.remarks) for column in draft_contract(table).columns}
+        assert f"determined by {', '.join(names)} together, and determines them" in remarks["code"]
+        assert not any("determined" in remarks[name] for name in ("county", "town", "side"))
+
+    def test_a_number_of_each_row_determines_others_by_chance_only(self):
+        table = self.dates()[["county", "town"]].assign(number=range(900))
+        assert not any("determined" in " ".join(column.remarks) for column in draft_contract(table).columns)

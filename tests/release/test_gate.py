@@ -128,6 +128,24 @@ def blocking(evidence, fingerprint="s", policy=POLICY) -> list[str]:
     return [verdict.name for verdict in verdicts(policy, evidence, fingerprint) if verdict.blocks]
 
 
+@pytest.mark.parametrize(
+    ("assessed", "declared", "is_accepted"),
+    [
+        ({"who": ["age", "sex"]}, {"who": ("age", "sex")}, True),
+        ({}, {}, True),
+        ({"who": ["age", "sex"]}, {}, False),
+        ({}, {"who": ("age", "sex")}, False),
+        ({"who": ["age", "sex"]}, {"person": ("age", "sex")}, False),
+        ({"who": ["age", "sex"]}, {"who": ("sex", "age")}, False),
+        (None, {}, False),
+        ({"who": 3}, {"who": ("age", "sex")}, False),
+    ],
+)
+def test_other_parts_of_columns_than_those_of_the_contract_are_refused(assessed, declared, is_accepted):
+    evidence = replace(with_settings(parts=assessed), parts=declared)
+    assert blocking(evidence) == ([] if is_accepted else ["mpucc_assessment_settings_meet_the_policy"])
+
+
 def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_shown():
     decided = verdicts(POLICY, good_evidence(), "s")
     assert is_admitted(decided)

@@ -186,13 +186,14 @@ class Bench:
         evidence = Evidence(
             side="synthetic",
             stage=release.synthetic_stage,
-            columns=contract.released_columns,
+            columns=contract.searched_columns,
             tables={},
             assessments=assessments,
             declared_precisions=contract.precisions,
             measured=measured,
             remarks=remarks,
             has_person=contract.person is not None,
+            parts=contract.parts,
         )
         of_settings = settings_verdict(MPUCC, release.policy, evidence)
         made_so = _decided(release, evidence, worth, [] if of_settings.passed else [of_settings.reason])

@@ -157,6 +157,12 @@ class ColumnYaml(YamlSettings):
         examples=["ordinal"],
     )
     person: Flag = Field(False, description="Whether this is the column with the person of each row.", examples=[True])
+    part_of: str | None = Field(
+        None,
+        description="A name for the column that this one and others of its role are parts of, such as year, month and "
+        "day: they are searched as one column.",
+        examples=["birth_date"],
+    )
     format: str | None = Field(
         None,
         description="How the datetimes are written, if not as ISO 8601: strftime codes.",

@@ -227,7 +227,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         side="synthetic",
         stage=stage,
         # Only the labels of generalized columns are assessed; the other columns made from them add no information.
-        columns=() if table is None else released if keeps_contract else tuple(table.columns),
+        columns=() if table is None else contract.searched_columns if keeps_contract else tuple(table.columns),
         tables=tables,
         assessments={},
         declared_precisions=contract.precisions,
@@ -236,6 +236,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
+        parts=contract.parts,
     )
     settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     gathered = Gathered(evidence, table, content or "", columns, settings, found=found)

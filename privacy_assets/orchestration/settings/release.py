@@ -151,8 +151,8 @@ class ReleaseSettings:
         if self.assesses(DISCLOSURE):
             self._check_disclosure()
         self._check_budget()
-        self.assessment.check(len(self.contract.released_columns))
-        self.assessment.require_accepted_by(self.policy, len(self.contract.released_columns))
+        self.assessment.check(len(self.contract.searched_columns))
+        self.assessment.require_accepted_by(self.policy, len(self.contract.searched_columns))
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
         check_precisions(*precisions, self.contract.released_columns)
         if self.generalize_synthetic is not None:

@@ -158,7 +158,7 @@ class AssessmentSettings(MpuccSettings):
     @classmethod
     def required_by(cls, policy: Policy, contract: TableContract) -> "AssessmentSettings":
         """Return the settings that a policy requires, with no more columns than there are."""
-        n_columns, required = len(contract.released_columns), policy.required
+        n_columns, required = len(contract.searched_columns), policy.required
         return cls(
             max_baseline_cols=min(required.max_baseline_cols or n_columns, n_columns),
             confidence_level=min(cls.confidence_level, required.confidence_level),

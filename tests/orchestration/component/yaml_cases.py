@@ -366,6 +366,11 @@ CASES = {
         column("age", ordered=True),
         "column 'age' is 'ordered', which only a category can be",
     ),
+    "ColumnYaml.part_of": (
+        {"contract": {"columns": COLUMNS | {each: COLUMNS[each] | {"part_of": "who"} for each in ("age", "plan")}}},
+        column("age", part_of="who"),
+        "`part_of` makes names with fewer than two parts: ['who']",
+    ),
     "ColumnYaml.precision": (
         column("income", precision=2),
         column("income", precision=99),

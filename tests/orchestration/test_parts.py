@@ -1,0 +1,38 @@
+"""Columns that the contract declares to be parts of one are one for the search, and the gate asks for that."""
+
+import copy
+import json
+
+import pytest
+
+from tests.orchestration.project import CONTRACT, Project, failure_of, refusal
+
+
+def with_parts(**part_of):
+    contract = copy.deepcopy(CONTRACT)
+    for column, name in part_of.items():
+        contract["columns"][column]["part_of"] = name
+    return contract
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path)
+
+
+def test_evidence_made_with_other_parts_is_refused_and_evidence_made_with_these_is_not(project):
+    project.assess()
+    parted = project.definitions(contract=with_parts(age="who", joined="who"))
+    assert "(part_of)" in refusal(project.run(parted, "synthetic_release"))
+    result = project.run(parted)
+    assert result.success, failure_of(result)
+    [release] = project.releases()
+    manifest = json.loads((release / "manifest.json").read_text())
+    settings = manifest["settings"]["mpucc_assessment"]
+    assert settings["parts"] == {"who": ["age", "joined"]}
+    assert settings["columns"] == ["who", "plan", "cost"]
+    assert settings["complete_up_to"] == 3
+    assert [each["column"] for each in manifest["columns"]] == ["age", "plan", "joined", "cost"]
+    for contract in (CONTRACT, with_parts(age="who", plan="who"), with_parts(age="other", joined="other")):
+        found = refusal(project.run(project.definitions(contract=contract), "synthetic_release"))
+        assert "(part_of)" in found
