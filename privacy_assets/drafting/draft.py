@@ -17,7 +17,7 @@ from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
-from privacy_assets.drafting.yaml_text import entry_in_yaml
+from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import InvalidTableError
 
 MOST_CELLS: Final = 5_000_000
