@@ -351,8 +351,12 @@ def main() -> int:
     measured = Measurements("spark", options)
     processes = Processes()
     begin = processes.cpu_seconds()
-    with spark_session(options.memory, options.directory) as session:
-        engine = SparkEngine(session=session, rows_per_task=options.rows_per_task, tag="privacy_assets: benchmark")
+    with (
+        spark_session(options.memory, options.directory) as session,
+        tempfile.TemporaryDirectory(prefix="staging-", dir=options.directory) as staging,
+    ):
+        named = {"tag": "privacy_assets: benchmark", "staging": str(Path(staging).absolute())}
+        engine = SparkEngine(session=session, rows_per_task=options.rows_per_task, **named)
         with engine.place({"number": np.arange(10)}) as batches:
             engine.collect(batches)
         started = processes.cpu_seconds() - begin

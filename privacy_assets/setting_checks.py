@@ -27,7 +27,7 @@ _TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
 """Letters in the order of a keyboard and of the alphabet."""
 
 
-def setting(default: Any, description: str, example: Any) -> Any:
+def setting(default: Any, description: str, example: Any, *, is_secret: bool = False) -> Any:
     """Describe a field of a dataclass of settings, once for all places that show it.
 
     The schema of YAML files, ``docs/configuration.md`` and the scaffold are made from it. Fields without a description
@@ -41,11 +41,11 @@ def setting(default: Any, description: str, example: Any) -> Any:
         The meaning of the field.
     example : JSON value
         A value that can be written in YAML.
+    is_secret : bool
+        Whether the value is not shown with the others.
     """
-    metadata = {"description": description, "examples": [example]}
-    return (
-        field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
-    )
+    named: dict[str, Any] = {"default_factory": dict} if default is dict else {"default": default}
+    return field(**named, repr=not is_secret, metadata={"description": description, "examples": [example]})
 
 
 def described(settings: type[T]) -> type[T]:

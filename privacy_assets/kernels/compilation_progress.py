@@ -43,6 +43,10 @@ class CompilationProgress:
         if self.last_line is None:
             level, line = logging.WARNING, FIRST_LINE
         self.last_line = now
+        self.tell(level, line)
+
+    def tell(self, level: int, line: str) -> None:
+        """Report a line without a value of a table, for the log of the stage that runs."""
         for report in self.reports.copy() or [logger.log]:
             with suppress(Exception):
                 report(level, line)

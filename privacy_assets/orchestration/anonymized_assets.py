@@ -110,13 +110,13 @@ def _generalized_asset(
             table = number_distinct_records(table)
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
         progress = progress_logger(context, _rows_cut)
-        engine = engine_of_stage(release.engine, release.name, stage)
         gathered = why_gathered(release.engine, generalization, table)
         if gathered:
             log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
-        anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
-        losses = require_measured(anonymization, table, generalization.hierarchies)
-        report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses, engine)
+        with engine_of_stage(release.engine, release.name, stage) as engine:
+            anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
+            losses = require_measured(anonymization, table, generalization.hierarchies)
+            report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses, engine)
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}
         if failed:
@@ -270,17 +270,18 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             for published in published_besides(other, current, storage_of(context, release)):
                 held.append(published.release)
                 made_of[published.stage] = published.fingerprint
-        assessment = assess_reidentification(
-            original,
-            anonymization,
-            known=release.policy.known or None,
-            max_known=settings.max_known,
-            curve_sample=settings.curve_sample,
-            other_releases=held,
-            hierarchies=release.hierarchies,
-            progress=progress_logger(context, _sets_assessed),
-            engine=engine_of_stage(release.engine, release.name, REIDENTIFICATION),
-        )
+        with engine_of_stage(release.engine, release.name, REIDENTIFICATION) as engine:
+            assessment = assess_reidentification(
+                original,
+                anonymization,
+                known=release.policy.known or None,
+                max_known=settings.max_known,
+                curve_sample=settings.curve_sample,
+                other_releases=held,
+                hierarchies=release.hierarchies,
+                progress=progress_logger(context, _sets_assessed),
+                engine=engine,
+            )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
         assessment = replace(assessment, settings=settings_used)
         for name in keys_of_others:

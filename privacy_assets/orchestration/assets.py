@@ -191,15 +191,16 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made = model.sample(synthetic.n_records, seed=synthetic.seed)
         else:
             original, person = inputs["original"], release.contract.person
-            made, redrawn = make_synthetic_records(
-                released_columns(release, original),
-                synthetic.method,
-                synthetic.n_records,
-                synthetic.seed,
-                synthetic.settings or None,
-                None if person is None else original[person],
-                engine=engine_of_stage(release.engine, release.name, "synthetic"),
-            )
+            with engine_of_stage(release.engine, release.name, "synthetic") as engine:
+                made, redrawn = make_synthetic_records(
+                    released_columns(release, original),
+                    synthetic.method,
+                    synthetic.n_records,
+                    synthetic.seed,
+                    synthetic.settings or None,
+                    None if person is None else original[person],
+                    engine=engine,
+                )
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in or release.private is not None else "original"
         how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, made_of)}
@@ -246,12 +247,13 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def mpucc_assessment_stage(context, preprocessed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        assessment = assess_preprocessed(
-            PreprocessedTables.from_artifact(preprocessed),
-            release.assessment,
-            progress=progress_logger(context, _combinations_checked),
-            engine=engine_of_stage(release.engine, release.name, MPUCC),
-        )
+        with engine_of_stage(release.engine, release.name, MPUCC) as engine:
+            assessment = assess_preprocessed(
+                PreprocessedTables.from_artifact(preprocessed),
+                release.assessment,
+                progress=progress_logger(context, _combinations_checked),
+                engine=engine,
+            )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
         yield stored_artifact(assessment.to_artifact(), _assessment_metadata(assessment, release.policy), made_of)
 

@@ -17,7 +17,7 @@ from privacy_assets.orchestration.evidence.comparisons import candidates_compare
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.resources import RecordedRefusal
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.orchestration.settings.engine import ENGINE_NAMES
+from privacy_assets.orchestration.settings.engine import engine_name
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
@@ -95,7 +95,7 @@ def release_record(
         refusals_before=n_refusals,
         acknowledged=release.contract.acknowledged,
         declaration=release.declaration,
-        engine=ENGINE_NAMES[type(release.engine)],
+        engine=engine_name(release.engine),
         options_compared=candidates_compared(storage),
         waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
     )

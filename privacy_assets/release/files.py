@@ -98,8 +98,8 @@ class ReleaseRecord:
         Declarations about the release, such as its purpose.
     figures_withheld : bool
         Whether figures that were computed on people's records are left out.
-    engine : {"local", "spark"}
-        Engine that the release is configured with.
+    engine : str
+        Engine that the release is configured with: ``local``, ``spark``, or ``spark at`` and the address.
     """
 
     release: str

@@ -22,7 +22,7 @@ SIGNATURE_FILE = "signature.json"
 MANIFEST_VERSION = 2
 MAX_MANIFEST_BYTES = 64 * 2**20
 LARGEST_COUNT = 2**63 - 1
-ENGINES = ("local", "spark")
+ENGINE = re.compile(r"local|spark( at [^;@]+)?")
 FORMATS = ("parquet", "csv")
 MANIFEST_KEYS = {
     *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
@@ -191,7 +191,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
     "parts": are_parts,
-    "engine": lambda value: isinstance(value, str) and value in ENGINES,
+    "engine": lambda value: isinstance(value, str) and ENGINE.fullmatch(value) is not None,
     "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "figures_withheld": lambda value: value is True,
     "signed_by": lambda value: value is None or is_sha256(value),

@@ -1,6 +1,10 @@
 """Tasks on a real Spark Connect server find what the kernels find, and a failure quotes no code."""
 
 import logging
+import re
+from contextlib import nullcontext
+from dataclasses import replace
+from weakref import WeakSet
 
 import numpy as np
 import pandas as pd
@@ -9,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from privacy_assets import anonymize, assess_mpuccs, synthesize
+from privacy_assets.engine import connection
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError, InvalidSettingError
-from tests.engine.tasks import DiesOnce, Fails
+from tests.engine.tasks import Copies, DiesOnce, Fails
 from tests.mpucc.search_cases import agree, searches
 from tests.spark_server import read_uncompressed, spark_server
 
@@ -70,6 +75,51 @@ def test_a_worker_that_dies_is_replaced(engine, tmp_path):
     assert sorted(made.column("number").to_pylist()) == numbers.tolist()
 
 
+def test_codes_in_a_staging_directory_are_found_and_nothing_enters_the_store_of_the_server(engine, tmp_path):
+    numbers = np.arange(1_000)
+    staged = replace(engine, staging=str(tmp_path))
+    log = spark_server().files / "server.log"
+    begin = log.stat().st_size
+    for n_rows in (1_000, 0):
+        with staged.place({"number": numbers[:n_rows]}) as batches:
+            assert len(list(tmp_path.iterdir())) == 1
+            made = staged.collect(staged.map(batches, Copies(), NUMBER))
+            assert sorted(made.column("number").to_pylist()) == numbers[:n_rows].tolist()
+            assert staged.collect(batches).num_rows == n_rows
+        assert not list(tmp_path.iterdir())
+    said = log.read_bytes()[begin:]
+    assert re.search(rb"Block broadcast_\d+ stored", said)
+    assert not re.search(rb"Block (cache|rdd)_", said)
+    # What is sent without the directory does.
+    with engine.place({"number": numbers}) as batches:
+        engine.collect(engine.map(batches, Copies(), NUMBER))
+    assert re.search(rb"Block rdd_", log.read_bytes()[begin:])
+
+
+def test_a_staging_directory_that_the_server_does_not_see_is_refused(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("privacy_assets.engine.spark.staged", lambda *_: nullcontext(str(tmp_path / "elsewhere")))
+    staged = replace(engine, staging=str(tmp_path))
+    with (
+        pytest.raises(EngineError, match="could not find the codes in the staging directory .*PATH_NOT_FOUND"),
+        staged.place({"number": np.arange(10)}),
+    ):
+        pass
+
+
+def test_an_address_has_its_own_session_which_ends_and_the_server_stays(engine, monkeypatch):
+    monkeypatch.setattr(connection, "_checked_addresses", {"local[2, 4]"})
+    given, own = engine.session, SparkEngine(remote="local[2, 4]", rows_per_task=50)
+    given.sql("SELECT 1 AS one").createOrReplaceTempView("of_the_given_session")
+    with own.place({"number": np.arange(100)}) as batches:
+        session = batches.connection.spark
+        assert session.session_id != given.session_id
+        assert not session.catalog.tableExists("of_the_given_session")
+        made = own.collect(own.map(batches, Copies(), NUMBER))
+        assert sorted(made.column("number").to_pylist()) == list(range(100))
+    assert session.client.is_closed
+    assert given.range(3).count() == 3
+
+
 def test_workers_that_die_again_and_again_are_refused(engine, tmp_path):
     with (
         engine.place({"number": np.arange(10)}) as batches,
@@ -95,6 +145,7 @@ def test_a_failure_quotes_nothing_that_a_worker_had(engine, caplog, capfd):
 
 def test_workers_of_another_version_are_refused_before_anything_is_sent(monkeypatch):
     monkeypatch.setattr("privacy_assets.__version__", "0.0.0+other")
+    monkeypatch.setattr(connection, "_checked_sessions", WeakSet())
     engine = SparkEngine(session=spark_server().session)
     with pytest.raises(EngineError, match="Install the same version") as refused, engine.place({"a": np.arange(3)}):
         pass

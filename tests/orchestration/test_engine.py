@@ -2,21 +2,24 @@
 
 import copy
 import json
-from dataclasses import replace
+import logging
 
 import pandas as pd
 import pytest
 
 from privacy_assets.anonymization import anonymized_table
+from privacy_assets.engine import connection
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets, assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
+from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of
+from tests.orchestration.sentinels import everything_that_was_said
 from tests.spark_server import spark_server
 
 TINY = LocalEngine(rows_per_task=30, rows_per_batch=7, batches_per_partition=2)
@@ -157,6 +160,39 @@ def test_a_session_or_what_has_one_is_an_engine_and_nothing_else_is():
         read_engine("spark")
 
 
-def test_jobs_are_named_after_release_and_stage():
-    engine = SparkEngine(remote="sc://host", rows_per_task=5)
-    assert engine_of_stage(engine, "people", "anonymized") == replace(engine, tag="privacy_assets: people anonymized")
+def test_jobs_are_named_after_release_and_stage_and_nothing_is_opened_before_the_first():
+    engine = SparkEngine(remote="sc://nowhere.invalid", rows_per_task=5, staging="/mnt")
+    with engine_of_stage(engine, "people", "anonymized") as own:
+        assert (own.tag, own.rows_per_task, own.staging) == ("privacy_assets: people anonymized", 5, "/mnt")
+    with engine_of_stage(TINY, "people", "anonymized") as own:
+        assert own is TINY
+
+
+def test_the_manifest_names_the_host_of_the_server_and_not_the_token(tmp_path):
+    project = Project(tmp_path)
+    project.assess()
+    engine = SparkEngine(remote="sc://spark.example.org:15002/;use_ssl=true;token=SentinelTOKEN93")
+    result = project.run(project.definitions(engine=engine), "synthetic_release")
+    assert result.success, failure_of(result)
+    (written,) = project.releases()
+    assert json.loads((written / "manifest.json").read_text())["engine"] == "spark at sc://spark.example.org:15002"
+    for path in (*written.iterdir(), *project.home.rglob("*")):
+        assert path.is_dir() or b"SentinelTOKEN93" not in path.read_bytes()
+
+
+def test_a_run_whose_server_is_not_there_shows_its_host_and_not_its_token(tmp_path, capfd, monkeypatch):
+    """With the extra, nobody answers; without it, the stage says that it is missing."""
+    monkeypatch.setattr(connection, "RETRIES", {"max_retries": 1, "max_backoff": 50})
+    project = Project(tmp_path)
+    project.assess()
+    engine = SparkEngine(remote="sc://127.0.0.1:9/;token=SentinelTOKEN93", rows_per_task=50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging.root, "level", logging.DEBUG)
+        result = project.run(project.definitions(engine=engine), MPUCC)
+    assert not result.success
+    said = everything_that_was_said(project, capfd)
+    assert b"Spark at sc://127.0.0.1:9 could not be reached" in said or b"needs the extra `spark`" in said
+    assert b"SentinelTOKEN93" not in said
+    private = [path.read_bytes() for path in project.private.rglob("*") if path.is_file()]
+    assert private
+    assert not [content for content in private if b"SentinelTOKEN93" in content]

@@ -244,7 +244,7 @@ WRONG = {
     "versions": [{"python": 3}, []],
     "columns_leaving_as_is": [{}, [5]],
     "csv": [[], 5],
-    "engine": ["Spark", None, ["local"]],
+    "engine": ["Spark", None, ["local"], "spark at sc://host/;token=a", "spark at sc://me@host"],
     "declaration": [[], 5, {"purpose": 5}],
     "figures_withheld": [False, 1, "yes", None],
     "signed_by": ["", "me", 5],

@@ -258,7 +258,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         return arguments | {
             "name": self.name if self.name is not None else folder.name,
             "reidentification": self.reidentification and self.reidentification.from_root(root),
-            "engine": self.engine and self.engine.spark.build(),
+            "engine": self.engine and self.engine.spark,
             "signing": self.signing and self.signing.build(root),
             "waivers": None if self.waivers is None else str(root / self.waivers),
             "partitions_def": partitions and partitions.build(),

@@ -1,6 +1,8 @@
 """The engine of a release, which runs the stages with the heaviest searches."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +10,12 @@ import pandas as pd
 
 from privacy_assets.anonymization.sensitive_values import MOST_VALUES_DIVIDED, has_few_sensitive_values
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.engine.connection import shown_address
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import Generalization
-
-ENGINE_NAMES = {LocalEngine: "local", SparkEngine: "spark"}
 
 
 def read_engine(given: Any) -> LocalEngine | SparkEngine:
@@ -38,6 +39,13 @@ def read_engine(given: Any) -> LocalEngine | SparkEngine:
     )
 
 
+def engine_name(engine: LocalEngine | SparkEngine) -> str:
+    """Return the name of an engine for the manifest, with the address of its server."""
+    if isinstance(engine, LocalEngine):
+        return "local"
+    return "spark" if engine.remote is None else f"spark at {shown_address(engine.remote)}"
+
+
 def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalization, table: pd.DataFrame) -> str:
     """Return why one machine needs all rows to cut them into classes; empty if the engine divides them."""
     asked = generalization.settings
@@ -50,6 +58,11 @@ def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalizati
     return ""
 
 
-def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Engine:
-    """Return an engine whose job names contain the release and the stage."""
-    return replace(engine, tag=f"{engine.tag}: {release} {stage}") if isinstance(engine, SparkEngine) else engine
+@contextmanager
+def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Iterator[Engine]:
+    """Yield an engine with one session for the stage, whose job names contain the release and the stage."""
+    if isinstance(engine, LocalEngine):
+        yield engine
+    else:
+        with replace(engine, tag=f"{engine.tag}: {release} {stage}").opened() as opened:
+            yield opened

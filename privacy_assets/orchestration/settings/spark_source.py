@@ -1,8 +1,8 @@
 """A table of a Spark cluster, or files that the cluster can read."""
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from privacy_assets.contract.divided_admission import (
     gather_rows,
     require_supported,
 )
+from privacy_assets.engine.connection import require_address
 from privacy_assets.engine.local import LocalEngine
-from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.engine.spark import Batches, SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import described, setting
 
@@ -66,6 +67,7 @@ class SparkSource:
         None,
         "Address of the Spark Connect server; by default that of the engine of the release.",
         "sc://spark:15002",
+        is_secret=True,
     )
     session: Any = field(default=None, repr=False)
 
@@ -75,6 +77,8 @@ class SparkSource:
             raise InvalidSettingError("A Spark source needs the text of either `table` or `path`. Give one of them.")
         if self.remote is not None and self.session is not None:
             raise InvalidSettingError("A Spark source has both `remote` and `session`. Give one of them, or neither.")
+        if self.remote is not None:
+            require_address(self.remote)
         if self.format not in FORMATS:
             raise InvalidSettingError(
                 f"The format of a Spark source is {self.format!r}; expected one of {list(FORMATS)}. Read text files "
@@ -102,21 +106,21 @@ class SparkSource:
         jobs : str
             Name for Spark's jobs.
         """
-        spark, frame, columns = self._open(partition_key, engine, jobs)
-        require_supported([(f"position {place}", kind) for place, (_, kind) in enumerate(columns)])
-        names = tuple(name for name, _ in columns)
-        with closing(spark.stream(spark.map(_select(frame, names), AdmitRows(None, names), ANSWERS))) as answers:
-            return gather_rows(answers)
+        with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
+            require_supported([(f"position {place}", kind) for place, (_, kind) in enumerate(columns)])
+            names = tuple(name for name, _ in columns)
+            with closing(spark.stream(spark.map(_select(batches, names), AdmitRows(None, names), ANSWERS))) as answers:
+                return gather_rows(answers)
 
     def admit(
         self, contract: TableContract, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str
     ) -> AdmittedRows:
         """Let the workers check the contract, and read the admitted columns; parameters as for `read`."""
-        spark, frame, columns = self._open(partition_key, engine, jobs)
-        admission = DividedAdmission(contract, columns)
-        checked = spark.map(_select(frame, admission.columns), admission.task, ANSWERS)
-        with closing(spark.stream(checked)) as answers:
-            return admission.finish(answers)
+        with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
+            admission = DividedAdmission(contract, columns)
+            checked = spark.map(_select(batches, admission.columns), admission.task, ANSWERS)
+            with closing(spark.stream(checked)) as answers:
+                return admission.finish(answers)
 
     def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
         """Refuse a source without a known cluster.
@@ -132,24 +136,24 @@ class SparkSource:
                 "or `session` of the SparkSource, or a SparkEngine as the engine of the release."
             )
 
-    def _open(
+    @contextmanager
+    def _opened(
         self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str
-    ) -> tuple[SparkEngine, Any, list[tuple[str, str]]]:
+    ) -> Iterator[tuple[SparkEngine, Batches, list[tuple[str, str]]]]:
         self.require_session("source", engine)
         is_own = self.remote is not None or self.session is not None
         spark = SparkEngine(self.remote, self.session) if is_own else engine
         assert isinstance(spark, SparkEngine)  # noqa: S101 - require_session
         spark = replace(spark, tag=f"{spark.tag}: {jobs}")
-        frame, columns = spark.open_table(self._asked(partition_key))
-        if self.columns is not None:
-            missing = sorted(set(self.columns) - {name for name, _ in columns})
+        with spark.open_table(self._asked(partition_key)) as (batches, columns):
+            asked = [name for name, _ in columns] if self.columns is None else self.columns
+            missing = sorted(set(asked) - {name for name, _ in columns})
             if missing:
                 raise InvalidTableError(
                     f"`columns` of the Spark source names columns that the table does not have: {missing}. Nothing was "
                     "read."
                 )
-            columns = [(name, kind) for name, kind in columns if name in self.columns]
-        return spark, frame, columns
+            yield spark, batches, [(name, kind) for name, kind in columns if name in asked]
 
     def _asked(self, partition_key: str | None) -> Callable[[Any], Any]:
         """Return the name or path to read in a session."""
@@ -166,5 +170,5 @@ class SparkSource:
         return lambda spark: spark.read.format(self.format).load(place)
 
 
-def _select(frame: Any, names: Sequence[str]) -> Any:
-    return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+def _select(batches: Batches, names: Sequence[str]) -> Batches:
+    return replace(batches, frame=batches.frame.select(*("`" + name.replace("`", "``") + "`" for name in names)))

@@ -484,8 +484,17 @@ CASES = {
     ),
     # the engine
     "EngineYaml.spark": (SPARK, {"engine": {"spark": "local[2]"}}, "'local[2]' is not of type 'object'"),
-    "SparkYaml.remote": (SPARK, {"engine": {"spark": {"remote": 5}}}, "5 is not of type 'string'"),
-    "SparkYaml.rows_per_task": (
+    "SparkEngine.remote": (
+        SPARK,
+        {"engine": {"spark": {"remote": "http://host:15002/;token=a"}}},
+        "`remote` is not the address of a Spark Connect server; it is not shown, because it may contain a token",
+    ),
+    "SparkEngine.staging": (
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"staging": "/mnt/staging"}}},
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"staging": "s3://bucket"}}},
+        "staging is 's3://bucket'. Expected the absolute path of a directory, not an object store",
+    ),
+    "SparkEngine.rows_per_task": (
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 1_000}}},
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 0}}},
         "an integer of at least 1",

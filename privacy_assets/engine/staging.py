@@ -1,0 +1,62 @@
+"""Codes in a directory that this process and the workers see, because a server keeps what is sent to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privacy_assets.errors import EngineError
+from privacy_assets.storage.durable_files import PRIVATE_DIRECTORY_MODE, locked, write_file
+
+PATH = re.compile(r"(file://)?/[^:]*")
+PREFIX = "privacy_assets-codes-"
+
+
+@contextmanager
+def staged(staging: str, cells: Iterable[pa.Table], schema: pa.Schema) -> Iterator[str]:
+    """Write cells into a file that only its owner can read, yield its path for the workers, and remove it at the end.
+
+    What killed processes left behind is removed first: their locks ended with them.
+    """
+
+    def write(file: BinaryIO) -> None:
+        # Spark divides a file by row groups, one for each cell; statistics would repeat the cells.
+        with pq.ParquetWriter(file, schema, compression="none", use_dictionary=False, write_statistics=False) as writer:
+            for cell in cells:
+                writer.write_table(cell)
+
+    root, name, problem = Path(staging.removeprefix("file://")), f"{PREFIX}{uuid4().hex}", ""
+    with ExitStack() as stack:
+        try:
+            # Neither links nor what other users made.
+            own = [
+                path for path in root.glob(f"{PREFIX}*") if not path.is_symlink() and path.stat().st_uid == os.getuid()
+            ]
+            for path in own:
+                with suppress(OSError), locked(path / "lock", wait=False) as is_left:
+                    if is_left:
+                        shutil.rmtree(path, ignore_errors=True)
+            # It gets the prefix once it is locked, so that nobody takes it for a leftover.
+            new = root / f".new-{name}"
+            new.mkdir(PRIVATE_DIRECTORY_MODE)
+            stack.callback(shutil.rmtree, root / name, ignore_errors=True)
+            stack.enter_context(locked(new / "lock"))
+            new.rename(root / name)
+            write_file(root / name / "codes.parquet", write)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise EngineError(
+                f"The codes could not be written to the staging directory: {problem}. Nothing was sent. Expected an "
+                "existing directory that this process may write to, on a file system with locks."
+            )
+        yield f"{staging.rstrip('/')}/{name}/codes.parquet"
