@@ -17,7 +17,7 @@ from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
-from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
+from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidTableError
 
 MOST_CELLS: Final = 5_000_000
@@ -225,14 +225,10 @@ def _with_parts(columns: Sequence[DraftedColumn], rows: pd.DataFrame) -> list[Dr
     """Propose the columns that are parts of one by their names, and remark on those that are by their values."""
     drafted = {column.name: column for column in columns}
     for what, names in parts_of_moments(list(drafted)).items():
-        roles = {str(drafted[name].description["role"]) for name in names}
-        for name in names if "direct_identifier" not in roles else ():
-            own, remark = dict(drafted[name].description), f"part of {what}, by its name, with {_some(names)}"
-            if len(roles) == 1 and DECIDE not in roles:
-                own = {"type": own.pop("type"), "role": own.pop("role"), "part_of": what} | own
-            else:
-                remark += f"; if so, give these one role and `part_of: {in_yaml(what)}`"
-            drafted[name] = replace(drafted[name], description=own, remarks=(*drafted[name].remarks, remark))
+        roles = {drafted[name].description["role"] for name in names}
+        # Different roles have to be decided first, and identifiers are never released.
+        for name in names if len(roles) == 1 and roles.isdisjoint(("direct_identifier", DECIDE)) else ():
+            drafted[name] = replace(drafted[name], description={**drafted[name].description, "part_of": what})
     for name, parts in parts_by_values(rows):
         remark = f"determined by {_some(parts)} together, and determines them: leave out one or the other"
         drafted[name] = replace(drafted[name], remarks=(*drafted[name].remarks, remark))

@@ -289,15 +289,11 @@ class TestParts:
     def test_a_date_in_parts_is_proposed_by_names(self, first, name):
         table = self.dates(first)
         draft = draft_contract(table)
-        roles = {draft.mapping["columns"][column]["role"] for column in table.columns[:3]}
-        if len(roles) == 1:
-            assert decided(draft).parts == {name: tuple(table.columns[:3])}
-        else:
-            assert f"if so, give these one role and `part_of: {name}`" in draft.to_yaml()
+        assert decided(draft).parts == {name: tuple(table.columns[:3])}
         assert yaml.safe_load(draft.to_yaml())["columns"] == draft.mapping["columns"]
         assert len(decided(draft).admit(table)) == len(table)
 
-    def test_parts_with_proposals_of_different_roles_are_a_remark(self):
+    def test_parts_with_proposals_of_different_roles_are_not_proposed(self):
         table = self.dates("birth_{}").assign(birth_day=[f"d{i:05d}" for i in range(900)])
         draft = draft_contract(table)
         assert not any("part_of" in column.description for column in draft.columns)
