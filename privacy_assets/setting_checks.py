@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from dataclasses import MISSING, field, fields
 from math import inf
+from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ LARGEST = sys.float_info.max
 REQUIRED: Any = MISSING
 """Default of a setting without a default."""
 FEWEST_REASON_WORDS = 3
+_URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")
+"""A path of pathlib has only one of the slashes; a single letter would be a drive."""
 _WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 """Scripts, by the names of their letters, in which a word is short, or has no space after it."""
 _TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
@@ -99,6 +102,18 @@ def require(
     """
     if not is_right:
         raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. {consequence}")
+
+
+def local_path(path: str | os.PathLike[str], setting: str) -> Path:
+    """Return a path, and refuse a URL, which would be taken for a local directory of that name."""
+    if found := _URL.match(str(path)):
+        is_file = found[1].lower() == "file"
+        # The rest of a URL may contain a password.
+        raise InvalidSettingError(
+            f"{setting} is a URL ({found[1]}:). Expected the path of a local file or directory: URLs and object stores "
+            f"are not read or written. {'Write the path alone' if is_file else 'Mount the store, or copy its files'}."
+        )
+    return Path(path)
 
 
 def threads_to_use(n_threads: int | None, consequence: str = "Nothing was assessed.") -> int:

@@ -32,7 +32,7 @@ from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import is_integer, local_path, require
 from privacy_assets.storage.batch_fingerprint import BatchFingerprint
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
 from privacy_assets.storage.durable_files import sync_directory, temporary_sibling
@@ -137,7 +137,7 @@ def anonymize_dataset(
     Memory: the codes are on disk, and the distinct values of each column in memory; see ``docs/scale.md``. Several
     continuous columns with a different value in each row therefore need as much memory as in a frame.
     """
-    directory = Path(directory)
+    source, directory = local_path(source, "source"), local_path(directory, "directory")
     require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)
     if directory.exists():
         raise InvalidSettingError(f"{str(directory)!r} exists already. Expected a new directory. {NOTHING}")
@@ -158,7 +158,7 @@ def anonymize_dataset(
         seed=seed,
     )
     settings.check()
-    dataset = open_parquet_dataset(Path(source))
+    dataset = open_parquet_dataset(source)
     temporary = temporary_sibling(directory)
     try:
         with memory_of_the_system():

@@ -10,6 +10,8 @@ from privacy_assets.cli.budget import run_budget
 from privacy_assets.cli.quickstart import run_quickstart
 from privacy_assets.cli.releases import run_compare, run_keygen, run_register, run_report, run_verify, run_warm_up
 from privacy_assets.cli.stages import STAGES, add_stages, run_stage
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import local_path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_stages(commands)
     commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
     chosen = parser.parse_args(arguments)
+    try:
+        for name, value in vars(chosen).items():
+            for path in value if isinstance(value, list) else [value]:
+                local_path(path if isinstance(path, Path) else "", name)
+    except InvalidSettingError as error:
+        print(error, file=sys.stderr)
+        return 1
     if chosen.command in STAGES:
         return run_stage(chosen)
     if chosen.command == "quickstart":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import re
 from os import PathLike
-from pathlib import Path
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import local_path
 
 _NO_SEPARATORS = ('"', "\n", "\r")
 # A quoted cell, after the start of a row or a separator.
@@ -39,8 +39,9 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
             f"The separator of a hierarchy is {separator!r}. Expected one character other than a quote or line end, "
             "such as ';'."
         )
+    file = local_path(path, "arx_csv")
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise InvalidSettingError(f"{name} cannot be read: {type(error).__name__}. Check the path.") from None
     lines = [line for line in text.split("\n") if line.strip()]

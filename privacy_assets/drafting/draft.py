@@ -19,6 +19,7 @@ from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.setting_checks import local_path
 
 MOST_CELLS: Final = 5_000_000
 MOST_ROWS: Final = 200_000
@@ -150,7 +151,7 @@ def draft_contract(table: pd.DataFrame | str | Path) -> ContractDraft:
     A role is a decision, so the draft is refused as a contract until a person has decided all roles.
     """
     if isinstance(table, str | Path):
-        return draft_of_blocks(open_table(Path(table)))
+        return draft_of_blocks(open_table(local_path(table, "table")))
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A draft needs a pandas DataFrame or the path of a file; got {type_name(table)}.")
     return draft_of_blocks(blocks_of_frame(table))

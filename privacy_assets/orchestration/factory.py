@@ -73,6 +73,7 @@ from privacy_assets.release.metrics import (
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.signing import SigningKey
+from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 from privacy_assets.storage.private_directories import require_private_root
 
@@ -191,7 +192,8 @@ def build_release_definitions(
         If a setting does not exist or contradicts another.
     """
     # Each directory has one canonical name, so that releases in YAML and in Python share its resource.
-    private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
+    paths = {"private_path": private_path, "release_path": release_path}
+    private, released = (str(local_path(path, name).absolute()) for name, path in paths.items())
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
     _require_key_elsewhere(signing, released)
@@ -228,7 +230,7 @@ def build_release_definitions(
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
-        waivers=None if waivers is None else Path(waivers).absolute(),
+        waivers=None if waivers is None else local_path(waivers, "waivers").absolute(),
         signing=signing,
         budget=privacy_budget,
         declaration=require_declaration(declaration or {}),

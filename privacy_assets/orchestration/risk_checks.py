@@ -8,7 +8,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -38,6 +37,7 @@ from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
+from privacy_assets.setting_checks import local_path
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"
@@ -112,7 +112,7 @@ def build_privacy_risk_checks(
 
     others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
     # The same resources as a release in the project, with an absolute path: merged definitions must agree on them.
-    private = str(Path(private_path).absolute())
+    private = str(local_path(private_path, "private_path").absolute())
     return dg.Definitions(
         asset_checks=[_checks(asset, limits, others, decide) for asset in checked],
         resources=private_resources(private, ()) | partition_input_managers(private, [*checked, *others.values()]),

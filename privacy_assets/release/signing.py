@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.manifest import is_sha256
 from privacy_assets.release.received_files import NotRegularError, TooLargeError, open_regular, read_regular
+from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, write_file
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class SigningKey:
                     "The path of the signing key is not a path. The given value is not shown, in case it is the key "
                     "itself."
                 )
-            object.__setattr__(self, "path", Path(self.path).absolute())
+            object.__setattr__(self, "path", local_path(self.path, "the path of the signing key").absolute())
         if self.key_id is not None and not is_sha256(self.key_id):
             raise InvalidSettingError(
                 "The key_id of the signing key is not 64 hexadecimal digits in lower case, as `privacy_assets keygen` "

@@ -39,6 +39,7 @@ from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.resources import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
 from privacy_assets.orchestration.settings.sources import from_root
+from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 
 
@@ -260,8 +261,8 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
             "reidentification": self.reidentification and self.reidentification.from_root(root),
             "engine": self.engine and self.engine.spark,
             "signing": self.signing and self.signing.build(root),
-            "waivers": None if self.waivers is None else str(root / self.waivers),
+            "waivers": None if self.waivers is None else str(root / local_path(self.waivers, "waivers")),
             "partitions_def": partitions and partitions.build(),
-            "private_path": str(root / self.private_path),
-            "release_path": str(root / self.release_path),
+            "private_path": str(root / local_path(self.private_path, "private_path")),
+            "release_path": str(root / local_path(self.release_path, "release_path")),
         }

@@ -12,6 +12,7 @@ from privacy_assets.drafting.draft import ContractDraft, draft_of_blocks
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.orchestration.settings.sources import SqlQuery
+from privacy_assets.setting_checks import local_path
 
 
 class DraftParams(BaseModel):
@@ -66,7 +67,7 @@ def fields_in_yaml(source: Mapping[str, Any], draft: ContractDraft) -> dict[str,
 
 
 def _of_file(source: str, root: Path) -> tuple[ContractDraft, dict[str, Any]]:
-    draft = draft_of_blocks(open_table(root / source))
+    draft = draft_of_blocks(open_table(root / local_path(source, "source")))
     written: dict[str, Any] = {"file": source}
     if Path(source).suffix.removeprefix(".").lower() != draft.format:
         written["format"] = draft.format

@@ -27,6 +27,7 @@ from privacy_assets.orchestration.private.directories import (
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import locked, make_private_directory
@@ -85,12 +86,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
     def __init__(self, base_path: str = DEFAULT_PRIVATE_PATH) -> None:
         from upath import UPath
 
-        if UPath(base_path).protocol not in ("", "file"):
-            raise InvalidSettingError(
-                f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must be stored in a "
-                "local directory, where they can be replaced as a whole and kept private."
-            )
-        self._root = Path(base_path).absolute()
+        self._root = local_path(base_path, "private_tables.base_path").absolute()
         self._release_paths: set[Path] = set()
         super().__init__(UPath(self._root))
 
@@ -285,6 +281,9 @@ class ReleaseStore:
     """
 
     base_path: str = DEFAULT_RELEASE_PATH
+
+    def __post_init__(self) -> None:
+        local_path(self.base_path, "release_store.base_path")
 
     def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
         """Return the directory of the releases of one table, or of one of its partitions."""

@@ -32,7 +32,15 @@ from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.settings import smallest_acceptable
-from privacy_assets.setting_checks import FEWEST_REASON_WORDS, REQUIRED, described, has_words, is_integer, setting
+from privacy_assets.setting_checks import (
+    FEWEST_REASON_WORDS,
+    REQUIRED,
+    described,
+    has_words,
+    is_integer,
+    local_path,
+    setting,
+)
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
@@ -271,6 +279,7 @@ class OtherReleaseSettings:
             raise InvalidSettingError(
                 f"The other release {self.name!r} needs one place: release, directory, or a table with its model."
             )
+        local_path(self.directory or "", "the directory of another release")
         if not re.fullmatch(NAME_PATTERN, self.name):
             raise InvalidSettingError(
                 f"The other release is named {self.name!r}; expected letters, digits and underscores, not starting "

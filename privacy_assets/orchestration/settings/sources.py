@@ -18,7 +18,7 @@ from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.spark_source import PARTITION_FIELD, SparkSource
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
-from privacy_assets.setting_checks import REQUIRED, described, setting
+from privacy_assets.setting_checks import REQUIRED, described, local_path, setting
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
 
@@ -64,6 +64,7 @@ class TableFile:
     )
 
     def __post_init__(self) -> None:
+        local_path(self.path, "the path of a table")
         if self.resolved_format not in READERS:
             raise InvalidSettingError(
                 f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
