@@ -182,12 +182,11 @@ class BatchAdmission:
         if name in is_mixed:
             zones = self._zones[name]
             losses = [(SEVERAL_ZONES, zones.total() - max(zones.values()))]
-        n_missing = own[NOT_MISSING] + own[ALL_MISSING]
-        if n_missing == self._n_rows:
+        n_missing, wanted = own[NOT_MISSING] + own[ALL_MISSING], self._contract.required_type(name)
+        if n_missing == self._n_rows and not wanted.may_be_empty:
             return [*losses, (ALL_MISSING, n_missing)]
         # In a nullable column, only batches without any value were counted.
-        is_nullable = self._contract.required_type(name).nullable
-        return losses if is_nullable else [*losses, (NOT_MISSING, n_missing)]
+        return losses if wanted.nullable else [*losses, (NOT_MISSING, n_missing)]
 
 
 def refusal(contract: TableContract, failures: list[Failure]) -> ContractError:

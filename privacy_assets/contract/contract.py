@@ -44,7 +44,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     ),
     "is_not_all_missing": "drop a column without values from table and contract",
     "is_finite": "replace infinite values",
-    "has_one_time_zone": "convert mixed time zones to one, such as UTC",
+    "is_exact_as_float": "round numbers that have more digits than a float, or declare them as text",
+    "has_one_time_zone": "give all datetimes a time zone, or none",
     "has_type_datetime": "write datetimes as ISO 8601",
     "has_no_more_than_microseconds": "floor datetimes to microseconds",
 }
@@ -251,9 +252,11 @@ class TableContract:
         return result
 
     def required_type(self, name: str) -> ColumnType:
-        """Return the type of a column; the person of a row is never missing."""
+        """Return the type of a column; the person of a row is never missing, what is removed may be without values."""
         own = self._described()[name].type
-        return own if name != self.person else replace(own, nullable=False)
+        if name == self.person:
+            return replace(own, nullable=False)
+        return replace(own, may_be_empty=self.roles[name] == "direct_identifier")
 
     def check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
         """Run the schema's checks on converted columns; missing values were counted before."""
@@ -382,6 +385,9 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         yield f"has {shown}: there are integer, float, boolean, text, category and datetime types"
     yield from _precision_problems(metadata.get("precision"), kind)
     yield from format_problems(metadata, kind)
+    categories = getattr(column.dtype.type, "categories", None) if kind == "category" else None
+    if categories is not None and not all(isinstance(each, str) for each in categories):
+        yield "has categories that are not text; expected texts, as which numbers are read, too"
     if metadata.get("scale") is not None:
         yield from _scale_problems(metadata["scale"])
 
@@ -468,9 +474,10 @@ def shape_failures(table: pd.DataFrame, expected: tuple[str, ...], described: tu
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
     names = list(table.columns)
     problem = problem_of_names(names)
-    if problem:
+    is_known = bool(set(names) & set(expected))
+    if problem and (is_known or not all(isinstance(name, str) for name in names)):
         raise ContractError(problem, ((TABLE, "has_different_texts_as_names", 1),))
-    if not set(names) & set(expected):
+    if not is_known:
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
     failures = [(name, "is_present", 1) for name in expected if name not in names]
     failures += [(name, "is_in_the_contract", 1) for name in names if name in described and name not in expected]

@@ -26,8 +26,8 @@ from privacy_assets.contract.conversion import TEXT_DTYPE, ColumnType, convert
 from privacy_assets.contract.written_values import FORMAT_KEYS
 from privacy_assets.engine.protocol import gather_batches
 from privacy_assets.errors import EngineError, InvalidTableError
+from privacy_assets.storage.arrow_frames import as_frame
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
-from privacy_assets.storage.parquet_dataset import as_frame
 
 ANSWERS: Final = pa.schema([("counts", pa.binary()), ("rows", pa.binary())])
 """What workers send: either their counts, as JSON, or rows, as an Arrow stream."""

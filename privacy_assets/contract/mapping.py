@@ -19,7 +19,7 @@ import pandera.pandas as pa
 
 from privacy_assets.contract.written_values import FORMAT_KEYS
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_number
+from privacy_assets.setting_checks import is_integer, is_number
 
 TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("integer", "int", "int64"), "int64"),
@@ -117,6 +117,8 @@ def _problems(description: object) -> list[str]:
     allowed = _allowed(description)
     if allowed is not None and (isinstance(allowed, str) or not isinstance(allowed, list | tuple) or not allowed):
         problems.append("has 'categories' that are not a list of values")
+    elif allowed is not None and _dtype(kind) == "category" and not _are_categories(allowed):
+        problems.append("has 'categories' that are not different texts or whole numbers; put others in quotation marks")
     if "ordered" in description and _dtype(kind) != "category":
         problems.append("is 'ordered', which only a category can be")
     return problems
@@ -127,7 +129,7 @@ def _column(description: Mapping[str, Any]) -> tuple[pa.Column, list[str]]:
     allowed = _allowed(description)
     checks, problems = _bounds(description, str(dtype))
     if dtype == "category" and allowed is not None:
-        shape: Any = pa.Category(categories=list(allowed), ordered=description.get("ordered", False))
+        shape: Any = pa.Category(categories=list(map(str, allowed)), ordered=description.get("ordered", False))
     else:
         shape = dtype
         checks += [] if allowed is None else [pa.Check.isin(list(allowed))]
@@ -157,7 +159,10 @@ def _bound(value: Any, dtype: str) -> Any:
     """Return a bound with which a column of `dtype` can be compared; None if the bound is not given."""
     if dtype.startswith("datetime"):
         zone = getattr(pd.api.types.pandas_dtype(dtype), "tz", None)
-        bound = pd.to_datetime(str(value), errors="coerce")
+        try:
+            bound: Any = pd.Timestamp(str(value))
+        except ValueError:
+            return None
         if pd.isna(bound):
             return None
         return bound if zone is None else bound.tz_localize(zone) if bound.tz is None else bound.tz_convert(zone)
@@ -166,6 +171,11 @@ def _bound(value: Any, dtype: str) -> Any:
 
 def _allowed(description: Mapping[str, Any]) -> Any:
     return description.get("categories", description.get("isin"))
+
+
+def _are_categories(allowed: Sequence[Any]) -> bool:
+    are_known = all(isinstance(each, str) or is_integer(each) for each in allowed)
+    return are_known and len(set(map(str, allowed))) == len(allowed)
 
 
 def _dtype(name: object) -> str | None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -20,6 +19,7 @@ import pandas as pd
 from privacy_assets.columns.column_names import positions, problem_of_names, require_unique_text_names
 from privacy_assets.disclosure.text_shapes import shape_of
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
 BLOCK_BYTES: Final = 4 * 2**20
 LARGEST_BLOCK: Final = 256 * 2**20
@@ -36,6 +36,7 @@ SHAPES_OF_VALUES: Final = frozenset(
 )
 """Shapes of cells that names of columns do not have."""
 YEAR: Final = re.compile(r"(?:19|20)\d\d")
+BYTES: Final = re.compile(r"b'.*'|b\".*\"", re.DOTALL)
 MAGIC: Final = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet (export the sheet as CSV)",
     b"%PDF": "a PDF document",
@@ -106,18 +107,16 @@ def require_table_file(path: Path, expected: str) -> None:
         )
 
 
-def why_unreadable(path: Path) -> str:
-    """Return the problem of a file that could not be read as a table; empty if it is unknown."""
-    try:
-        for _ in open_table(path).blocks:
-            pass
-    except InvalidTableError as error:
-        return str(error)
-    return ""
-
-
-def open_table(path: Path) -> TableBlocks:
+def open_table(path: Path, separator: str | None = None) -> TableBlocks:
     """Open a CSV or Parquet file; the content determines the format.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    separator : str, optional
+        Character between the fields of a CSV file that a contract describes. Default: the character is found, and the
+        file must have a header and records to draft from.
 
     Raises
     ------
@@ -126,7 +125,7 @@ def open_table(path: Path) -> TableBlocks:
     """
     if _format_of(path) == "parquet":
         return _open_parquet(path)
-    return _open_csv(path, _start_of(path))
+    return _open_csv(path, _start_of(path), separator)
 
 
 _FORMATS: Final = {"csv": "text", "parquet": "a Parquet file"}
@@ -190,28 +189,55 @@ def _not_utf8(path: Path) -> str:
     return f"{str(path)!r} is text that is not in UTF-8. Convert it, for example with `iconv -f WINDOWS-1252 -t UTF-8`."
 
 
-def _open_csv(path: Path, start: bytes) -> TableBlocks:
-    separator = _separator(start)
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        header = _first_record(file, separator, path)
-    # pandas, R and spreadsheets write a column of row names without a name; pandas reads it with this one.
-    names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
-    _require_names(names, path)
-    return TableBlocks(tuple(names), _csv_blocks(path, names, separator), "csv", separator)
-
-
-def _separator(start: bytes) -> str:
-    """Return the separator that splits the first lines into the most fields, with equally many in each line."""
+def _open_csv(path: Path, start: bytes, given: str | None) -> TableBlocks:
     text = start.decode("utf-8", errors="ignore").removeprefix("\ufeff")
     lines = text.splitlines()[:50]
     lines = lines[:-1] if len(start) == LOOKED_AT and len(lines) > 1 else lines
-    best, most = ",", 1
-    for separator in SEPARATORS:
-        counts = Counter(len(record) for record in _records(lines, separator) if record)
+    records = {each: [record for record in _records(lines, each) if record] for each in SEPARATORS}
+    separator = given or _separator(records)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        header, n_above = _first_record(file, separator, path)
+    if len(records[separator]) > 1 and len(header) > 1:
+        first = records[separator][1]
+        # R writes row names without a field for them in the header.
+        header = ["", *header] if len(first) == len(header) + 1 and first[-1] else header
+    # pandas, R and spreadsheets write row names without a name; pandas reads them with this one.
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
+    if given is None:
+        _require_names(names, path)
+    if len(names) == 1:
+        _require_one_column({each: records[each] for each in SEPARATORS if each != separator}, path)
+    blocks = _csv_blocks(path, names, separator, n_above, is_draft=given is None)
+    return TableBlocks(tuple(names), blocks, "csv", separator)
+
+
+def _separator(records: Mapping[str, list[list[str]]]) -> str:
+    """Return the separator that splits the first lines into the most fields, with as many in most lines as in one."""
+    best, most = ",", (False, 1)
+    for separator, split in records.items():
+        counts = Counter(map(len, split))
         n_fields, n_lines = counts.most_common(1)[0] if counts else (1, 0)
-        if n_fields > most and n_lines > sum(counts.values()) / 2:
-            best, most = separator, n_fields
+        n_names = len(split[0]) if split else 1
+        found = (n_fields == n_names, n_fields)
+        if (
+            n_fields > 1
+            and n_lines > counts.total() / 2
+            and n_fields - n_names in (0, int(n_names > 1))
+            and found > most
+        ):
+            best, most = separator, found
     return best
+
+
+def _require_one_column(records: Mapping[str, list[list[str]]], path: Path) -> None:
+    """Ask for the separator of a file whose records have one field, in which all of them have another separator."""
+    for separator, split in records.items():
+        if split[1:] and all(len(record) > 1 for record in split[1:]):
+            raise InvalidTableError(
+                f"{str(path)!r} has one column, and each of the first {len(split) - 1:,} records contains "
+                f"{separator!r}. Is this the separator? Then set it, and name each column in the first line. If it is "
+                "part of the texts, put them into quotation marks. Nothing was read."
+            )
 
 
 def _records(lines: Sequence[str], separator: str) -> list[list[str]]:
@@ -221,10 +247,12 @@ def _records(lines: Sequence[str], separator: str) -> list[list[str]]:
         return []
 
 
-def _first_record(file: IO[str], separator: str, path: Path) -> list[str]:
+def _first_record(file: IO[str], separator: str, path: Path) -> tuple[list[str], int]:
+    """Return the first record, and the number of empty ones above it."""
     limit = csv.field_size_limit(LONGEST_HEADER)
     try:
-        return next((record for record in csv.reader(file, delimiter=separator) if record), [])
+        records = enumerate(csv.reader(file, delimiter=separator))
+        return next(((record, place) for place, record in records if record), ([], 0))
     except csv.Error:
         pass
     finally:
@@ -234,17 +262,21 @@ def _first_record(file: IO[str], separator: str, path: Path) -> list[str]:
     )
 
 
-def _csv_blocks(path: Path, names: Sequence[str], separator: str) -> Iterator[pd.DataFrame]:
+def _csv_blocks(
+    path: Path, names: Sequence[str], separator: str, n_above: int, *, is_draft: bool
+) -> Iterator[pd.DataFrame]:
     """Read the records as text, in blocks; an empty field is missing, as when the source is read."""
     ragged = _Ragged()
     n_rows, checked, breaks_at_end = 0, False, False
-    for table in _arrow_blocks(path, names, separator, ragged):
+    for table in _arrow_blocks(path, names, separator, n_above, ragged):
         if ragged.n_rows:
             raise InvalidTableError(ragged.message(str(path), len(names)))
         if not len(table):
             continue
         if not checked:
-            _require_header(path, names, table)
+            _require_no_bytes(path, table)
+            if is_draft:
+                _require_header(path, names, table)
             checked = True
         n_rows += len(table)
         breaks_at_end = any(isinstance(field, str) and "\n" in field for field in table.iloc[-1])
@@ -256,7 +288,7 @@ def _csv_blocks(path: Path, names: Sequence[str], separator: str) -> Iterator[pd
             f"{str(path)!r} ends within a field: a quotation mark is opened and not closed. Close it, or double it "
             "if it is part of the text."
         )
-    if not n_rows:
+    if is_draft and not n_rows:
         raise InvalidTableError(
             f"{str(path)!r} has a header of {len(names):,} columns and no records. Expected some records to draft from."
         )
@@ -289,7 +321,9 @@ class _Ragged:
         )
 
 
-def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Ragged) -> Iterator[pd.DataFrame]:
+def _arrow_blocks(
+    path: Path, names: Sequence[str], separator: str, n_above: int, ragged: _Ragged
+) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -298,19 +332,21 @@ def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Rag
     try:
         with arrow_csv.open_csv(
             path,
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=n_bytes),
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False, block_size=n_bytes, column_names=list(names), skip_rows_after_names=n_above + 1
+            ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=separator, newlines_in_values=True, invalid_row_handler=ragged
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys([*names, ""], pa.string()),
+                column_types=dict.fromkeys(names, pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
         ) as reader:
             for batch in reader:
-                yield batch.rename_columns(list(names)).to_pandas()
+                yield batch.to_pandas()
         return
     except pa.ArrowInvalid as error:
         # The text of the error quotes the row.
@@ -349,18 +385,24 @@ def _require_header(path: Path, names: Sequence[str], block: pd.DataFrame) -> No
         )
 
 
+def _require_no_bytes(path: Path, block: pd.DataFrame) -> None:
+    """Refuse columns of bytes, which Python writes into a CSV file in its own notation."""
+    columns = (block.iloc[:, place].dropna() for place in range(block.shape[1]))
+    found = [place for place, own in enumerate(columns) if len(own) and own.str.fullmatch(BYTES).all()]
+    if found:
+        raise InvalidTableError(
+            f"{len(found)} columns of {str(path)!r} have bytes in Python's notation ({positions(found)}), as a CSV "
+            "file cannot carry bytes. Nothing was read; drop these columns, or write hexadecimal digits."
+        )
+
+
 def _open_parquet(path: Path) -> TableBlocks:
     import pyarrow as pa
-    from pyarrow import parquet
 
-    file = None
-    with suppress(pa.ArrowException, OSError):
-        file = parquet.ParquetFile(path)
-    if file is None:
-        raise InvalidTableError(f"{str(path)!r} begins like a Parquet file, but is damaged or cut off. Copy it again.")
+    dataset = open_parquet_dataset(path)
     nested = [
         place
-        for place, field in enumerate(file.schema_arrow)
+        for place, field in enumerate(dataset.schema)
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
     ]
     if nested:
@@ -369,18 +411,8 @@ def _open_parquet(path: Path) -> TableBlocks:
             "contract has columns of single values: turn the parts into columns or a separate table, or drop these "
             "columns."
         )
-    n_rows = file.metadata.num_rows
-    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(1, len(file.schema_arrow))))
-    types_of = _nullable_integers().get
-    blocks = (batch.to_pandas(types_mapper=types_of) for batch in file.iter_batches(batch_size=step))
-    names = list(file.schema_arrow.empty_table().to_pandas().columns)
+    names = dataset.schema.names
     _require_names(names, path)
-    if not n_rows:
+    if not dataset.n_rows:
         raise InvalidTableError(f"{str(path)!r} has {len(names):,} columns and no records. Expected some records.")
-    return TableBlocks(tuple(names), blocks, "parquet")
-
-
-def _nullable_integers() -> dict[Any, Any]:
-    import pyarrow as pa
-
-    return {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return TableBlocks(tuple(names), dataset.frames(max(1, min(BLOCK_ROWS, BLOCK_CELLS // len(names)))), "parquet")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import pandas as pd
 from pandas.api import types
 
+from privacy_assets.contract.conversion import INT64, ColumnType, convert
 from privacy_assets.contract.mapping import DECIDE
-from privacy_assets.contract.written_values import read_written
 from privacy_assets.display.numbers import percent
 from privacy_assets.drafting.ordered_categories import in_order
 from privacy_assets.drafting.profile import MOST_CATEGORIES, ColumnProfile
 from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SIGNS, PLAUSIBLE, Reading
+from privacy_assets.errors import InvalidTableError
 
 ROWS_PER_CATEGORY: Final = 5
 FEWEST_OF_A_KIND: Final = 0.2
 """Share of numbers among texts at which both are reported."""
 """Categories are listed if each has at least this many rows on average."""
-EXACT: Final = 2.0**53
 TEMPLATES: Final = ("{{", "{%", "{#")
 """Dagster would evaluate a text that contains these in a YAML file."""
 
@@ -37,14 +39,11 @@ class Described:
     def convert(self, column: pd.Series) -> pd.Series:
         """Return values of the column in their type, for the examination of their shapes."""
         own = self.description
+        if types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype):
+            return column
         form, mark = (own.get(key) if own.get(key) != DECIDE else None for key in ("format", "decimal"))
-        column = read_written(column, form, mark, own.get("missing", ()))
-        if own["type"] in ("integer", "float") and not types.is_numeric_dtype(column.dtype):
-            # The examination also reads texts of digits as numbers; this keeps their order.
-            return pd.to_numeric(column, errors="coerce")
-        if own["type"].startswith("datetime") and not types.is_datetime64_any_dtype(column.dtype):
-            return pd.to_datetime(column.map(str).where(column.notna()), errors="coerce", utc=True, format="ISO8601")
-        return column
+        kind: Any = own["type"].partition("64")[0]
+        return convert(column, ColumnType(kind, True, None, None, False, form, mark, own.get("missing", ()))).column
 
 
 def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> Described:
@@ -58,13 +57,22 @@ def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> De
         Words for missing values that the table uses elsewhere.
     """
     kinds = set(profile.kinds)
-    if len(kinds) > 1 and kinds != {"boolean", "number"}:
-        return _mixed(profile, kinds)
+    is_typed = len(kinds) == 1 and all(profile.typed[kind].fits for kind in kinds & set(profile.typed))
+    is_text = kinds != {"boolean"} and not (is_typed and kinds <= {"number", "datetime"} and len(profile.zones) < 2)
+    if is_text and not profile.fits_text:
+        raise InvalidTableError(
+            f"The column {profile.name!r} has values that no type of a contract stores exactly: {_counted(profile)}. "
+            "Expected one kind of value: finite numbers, truth values, texts, times of day, or datetimes to the "
+            "microsecond in the years 1 to 9999, all with a time zone or all without. Convert the column, or drop it."
+        )
+    if len(kinds) > 1:
+        remark = f"decide: mixed types, {_counted(profile)}. Correct the column in the table; it is read as text here."
+        return _described(profile, {"type": "text"}, remark)
     if profile.categories is not None and kinds <= {"text"}:
         return _of_categories(profile)
     if kinds == {"text"}:
         return _of_texts(profile, missing_words)
-    if kinds == {"number"} or kinds == {"boolean", "number"}:
+    if kinds == {"number"} and is_typed:
         return _described(profile, _of_number(profile.typed["number"]))
     if kinds == {"datetime"}:
         zone = profile.zone
@@ -75,11 +83,8 @@ def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> De
     return _described(profile, {"type": "text"})
 
 
-def _mixed(profile: ColumnProfile, kinds: set[str]) -> Described:
-    """Describe a column with values of several kinds as text, with a remark."""
-    counts = ", ".join(f"{profile.kinds[kind]:,} {_NAMES[kind]}" for kind in sorted(kinds))
-    remark = f"decide: mixed types, {counts}. Correct the column in the table; it is read as text here."
-    return _described(profile, {"type": "text"}, remark)
+def _counted(profile: ColumnProfile) -> str:
+    return ", ".join(f"{profile.kinds[kind]:,} {_NAMES[kind]}" for kind in sorted(profile.kinds))
 
 
 _NAMES: Final = {
@@ -87,7 +92,7 @@ _NAMES: Final = {
     "number": "numbers",
     "datetime": "datetimes",
     "boolean": "truth values",
-    "other": "times of day or durations",
+    "other": "times of day, durations or others",
 }
 
 
@@ -108,6 +113,8 @@ def _of_texts(profile: ColumnProfile, missing_words: frozenset[str]) -> Describe
         return _described(profile, own | ({"missing": missing} if missing else {}), *remarks)
     remarks = _plausible(profile)
     missing = sorted(text for text in profile.missing_texts if text in missing_words or text.strip() in MISSING_SIGNS)
+    if sum(profile.missing_texts[text] for text in missing) == profile.n_values:
+        missing = []  # a column needs values
     own = _of_few(profile, frozenset(missing)) or {"type": "text"}
     unsure = sorted(set(profile.missing_texts) - set(missing))
     if unsure and own["type"] == "category":
@@ -182,24 +189,25 @@ def _one_format(forms: list[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _of_iso(reading: Reading) -> tuple[dict[str, Any], tuple[str, ...]]:
-    zones = {"+00:00" if zone in ("Z", "+0000") else zone for zone in reading.zones}
-    if len(zones) > 1:
-        remark = (
-            "decide: times in several zones; convert them to one zone in the table, then the type is datetime64[us, "
-            "UTC]"
-        )
-        return {"type": "text"}, (remark,)
-    return _of_datetime(reading, "", "datetime64[us, UTC]" if zones - {""} else "datetime"), ()
+    if len({zone == "" for zone in reading.zones}) > 1:
+        return {"type": "text"}, ("decide: some times have a time zone, others have none; correct them in the table",)
+    remark = "its times have offsets; to keep the local clock, name the zone, such as datetime64[us, Europe/Paris]"
+    has_offsets = bool(reading.zones - {"", "Z", "+00:00", "+0000"})
+    kind = "datetime64[us, UTC]" if reading.zones - {""} else "datetime"
+    return _of_datetime(reading, "", kind), ((remark,) if has_offsets else ())
 
 
 def _of_number(reading: Reading) -> dict[str, Any]:
     low, high = reading.low, reading.high
     if low is None:
         return {"type": "float"}
-    is_whole = reading.decimals == 0 and max(abs(low), abs(high)) < EXACT
+    is_whole = reading.decimals == 0 and "integer" in reading.admits
     own: dict[str, Any] = {"type": "integer" if is_whole else "float"}
-    low, high = rounded_outward(float(low), float(high))
-    own |= {"min": int(low), "max": int(high)} if is_whole else {"min": low, "max": high}
+    low, high = rounded_outward(low, high)
+    if is_whole:
+        own |= {"min": max(int(low), int(INT64.min)), "max": min(int(high), int(INT64.max))}
+    else:
+        own |= {"min": float(low), "max": float(high)}
     if not is_whole and reading.decimals <= MAX_DECIMALS:
         own["precision"] = reading.decimals
     return own
@@ -210,19 +218,17 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
     largest = max(abs(low), abs(high))
     if not largest:
         return low, high
-    digits = 1 - math.floor(math.log10(largest))
-    low, high = _multiple(low, digits, math.floor), _multiple(high, digits, math.ceil)
-    return (0.0 if 0 < low < high / 10 else low), high
-
-
-def _multiple(value: float, digits: int, to: Any) -> float:
-    # A power of ten divides or multiplies exactly, so that 0.3 stays 0.3.
-    return float(to(value * 10**digits) / 10**digits if digits > 0 else to(value / 10**-digits) * 10**-digits)
+    unit = Fraction(10) ** (math.floor(math.log10(largest)) - 1)
+    # By the decimals that are written, so that 0.3 stays 0.3, and whole numbers beyond floats stay exact.
+    ends = [Fraction(str(end)) / unit for end in (low, high)]
+    first, last = math.floor(ends[0]) * unit, math.ceil(ends[1]) * unit
+    kind = int if unit.denominator == 1 else float
+    return kind(0 if 0 < first < Fraction(str(high)) / 10 else first), kind(last)
 
 
 def _of_datetime(reading: Reading, form: str, kind: str) -> dict[str, Any]:
-    first, last = f"{reading.low.year:04d}-01-01", f"{reading.high.year + 1:04d}-01-01"
-    own = {"type": kind, "precision": reading.finest, "min": first, "max": last}
+    own = {"type": kind, "precision": reading.finest, "min": f"{reading.low.year:04d}-01-01"}
+    own |= {"max": f"{reading.high.year + 1:04d}-01-01"} if reading.high.year < dt.MAXYEAR else {}
     return own | ({"format": form} if form else {})
 
 

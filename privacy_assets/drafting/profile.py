@@ -10,6 +10,8 @@ import datetime as dt
 import decimal
 from collections import Counter
 from typing import Any, Final
+from uuid import UUID
+from zoneinfo import available_timezones
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.safe_names import class_name
+from privacy_assets.contract.conversion import ColumnType, convert, in_memory, is_unicode, zones_of
 from privacy_assets.drafting.readings import (
     Reading,
     are_lists,
@@ -34,7 +37,7 @@ MOST_COUNTED_IN_ALL: Final = 5_000_000
 MOST_KEPT_BYTES: Final = 2**29
 """Memory of the sample of rows."""
 LONGEST_MISSING: Final = 9
-PLAIN: Final = (str, bool, int, float, np.generic, decimal.Decimal, dt.date, dt.time, dt.timedelta)
+PLAIN: Final = (str, bool, int, float, np.generic, decimal.Decimal, dt.date, dt.time, dt.timedelta, UUID)
 
 
 class ColumnProfile:
@@ -60,6 +63,8 @@ class ColumnProfile:
         self.is_ordered = False
         self.is_padded = False
         self.n_numbers = self.n_lists = 0
+        self.fits_text = True
+        self.zones: Counter[str] = Counter()
         self.zone: str | None = None
         self.other_classes: Counter[str] = Counter()
         self._most_counted = max(1_000, min(MOST_COUNTED, MOST_COUNTED_IN_ALL // n_columns))
@@ -77,6 +82,7 @@ class ColumnProfile:
 
     def see(self, column: pd.Series) -> None:
         """Add a block."""
+        column = in_memory(column)
         present = column[column.notna()]
         self.n_missing += len(column) - len(present)
         self.n_values += len(present)
@@ -84,9 +90,12 @@ class ColumnProfile:
             return
         if isinstance(column.dtype, pd.CategoricalDtype):
             self._see_categories(column.dtype)
-            present = present.astype(object).infer_objects()
+            present = present.astype(object)
         if types.is_object_dtype(present.dtype):
             self._require_plain(present)
+            if not is_unicode(value for value in present if isinstance(value, str)):
+                self.kinds["text"], self.fits_text = self.n_values, False
+                return
         counted = present.value_counts(sort=False)
         values = pd.Series(counted.index, dtype=counted.index.dtype)
         counts = np.asarray(counted.to_numpy(), dtype=np.int64)
@@ -118,17 +127,21 @@ class ColumnProfile:
             self.few = self.few if len(self.few) <= MOST_CATEGORIES + 10 else None
 
     def _see_values(self, values: pd.Series, counts: NDArray[np.int64]) -> None:
+        if isinstance(values.dtype, pd.StringDtype):
+            self._see_texts(values.astype(object), counts)
+            return
+        if types.is_object_dtype(values.dtype):
+            self.fits_text &= not convert(values, ColumnType("text", True)).failures
+        elif not types.is_integer_dtype(values.dtype):
+            self.fits_text = False
         if types.is_bool_dtype(values.dtype):
             self.kinds["boolean"] += int(counts.sum())
-        elif types.is_numeric_dtype(values.dtype):
-            self._see_typed("number", values.astype(float), counts)
+        elif types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
+            self._see_typed("number", values, counts)
         elif types.is_datetime64_any_dtype(values.dtype):
-            self.zone = None if values.dt.tz is None else str(values.dt.tz)
-            self._see_typed("datetime", values.dt.tz_localize(None), counts)
-        elif types.is_object_dtype(values.dtype):
-            self._see_objects(values, counts)
+            self._see_typed("datetime", values, counts)
         else:
-            self._see_texts(values.astype(object), counts)
+            self._see_objects(values.astype(object), counts)
 
     def _see_objects(self, values: pd.Series, counts: NDArray[np.int64]) -> None:
         """Add values that are Python objects, by their own types."""
@@ -137,17 +150,27 @@ class ColumnProfile:
             own_counts = counts[(kind == each).to_numpy()]
             if each == "text":
                 self._see_texts(own, own_counts)
-            elif each == "number":
-                self._see_typed("number", own.astype(float), own_counts)
-            elif each == "datetime":
-                self._see_typed("datetime", pd.to_datetime(own.map(str), format="ISO8601", errors="coerce"), own_counts)
+            elif each in ("number", "datetime"):
+                self._see_typed(str(each), own, own_counts)
             else:
                 self.kinds[str(each)] += int(own_counts.sum())
 
     def _see_typed(self, kind: str, values: pd.Series, counts: NDArray[np.int64]) -> None:
         self.kinds[kind] += int(counts.sum())
-        reading = self.typed.setdefault(kind, Reading(kind, "", lambda column: column))
-        reading.see(values.where(~values.isin([np.inf, -np.inf])) if kind == "number" else values, counts)
+        if kind == "datetime":
+            self.zones.update(zones_of(values, ColumnType("datetime", True)))
+            self.zone = self.zone or _zone_of(values)
+        reading = self.typed.setdefault(kind, Reading(kind, "", self._typed_values))
+        reading.see(values.reset_index(drop=True), counts)
+
+    def _typed_values(self, values: pd.Series) -> pd.Series:
+        """Return numbers, or datetimes of the column's zone, as a contract admits them."""
+        if _kind_of_object(values.iloc[0]) == "datetime":
+            times: Any = convert(values, ColumnType("datetime", True, self.zone)).column
+            local: pd.Series = times.dt.tz_localize(None)
+            return local
+        whole = convert(values, ColumnType("integer", True))
+        return convert(values, ColumnType("float", True)).column if whole.failures else whole.column
 
     def _see_texts(self, texts: pd.Series, counts: NDArray[np.int64]) -> None:
         self.kinds["text"] += int(counts.sum())
@@ -171,14 +194,20 @@ class ColumnProfile:
         self.readings = [each for each in self.readings if each.is_plausible]
 
 
+def _zone_of(values: pd.Series) -> str | None:
+    """Return the zone in which a contract keeps datetimes: their own if it has a name and is the only one, or UTC."""
+    zones = {str(value.tzinfo) for value in values if getattr(value, "tzinfo", None) is not None}
+    return None if not zones else zones.pop() if len(zones) == 1 and zones <= available_timezones() else "UTC"
+
+
 def _kind_of_object(value: object) -> str:
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool | np.bool_):
         return "boolean"
-    if isinstance(value, int | float | decimal.Decimal | np.number):
+    if isinstance(value, int | float | decimal.Decimal | np.integer | np.floating):
         return "number"
-    return "datetime" if isinstance(value, dt.date) else "other"
+    return "datetime" if isinstance(value, dt.date | np.datetime64) else "other"
 
 
 FEWEST_KEPT: Final = 1_000

@@ -16,7 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.api import types
 
+from privacy_assets.contract.conversion import EXACT_BOUND, ISO, ColumnType, convert, read_moments
 from privacy_assets.contract.written_values import read_number
 
 MISSING_WORDS: Final = frozenset(
@@ -36,8 +38,8 @@ _GROUPED: Final = re.compile(r"\s*[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:
 _COMMA: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}|[1-9]\d{{0,2}}(?:[.' \u00a0\u202f]\d{{3}})+)(?:,\d+)?\s*")
 _PLAIN: Final = {mark: rf"^-?(?:0|[1-9][0-9]{{0,14}})(?:[{mark}][0-9]{{1,15}})?$" for mark in ".,"}
 """Numbers without groups of digits; the patterns above match them, too, but Arrow reads them twenty times faster."""
-_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?\s?(?:Z|[+-]\d{2}:?\d{2})?")
-_ZONE: Final = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})$")
+_LONGEST_EXACT: Final = 15
+"""Every number of so many digits is a float of its own."""
 _MAY_BE_TIME: Final = re.compile(r"[\d\w][\d\w .,:/+-]{3,40}")
 
 DAYS: Final = (
@@ -87,11 +89,15 @@ class Reading:
     decimals: int = 0
     finest: str = "D"
     zones: set[str] = field(default_factory=set)
+    admits: set[Any] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.admits = {"integer", "float"} if self.kind == "number" else {self.kind}
 
     @property
     def fits(self) -> bool:
-        """Whether every value could be read."""
-        return self.n_read == self.n_seen
+        """Whether every value could be read, and a type of a contract admits all of them."""
+        return self.n_read == self.n_seen and bool(self.admits)
 
     @property
     def is_plausible(self) -> bool:
@@ -104,16 +110,36 @@ class Reading:
         is_read = values.notna().to_numpy(dtype=bool)
         self.n_seen += int(counts.sum())
         self.n_read += int(counts[is_read].sum())
-        values = values[is_read]
+        values, texts = values[is_read], texts[is_read]
         if not len(values) or self.kind == "boolean":
             return
+        self._try_types(texts, values)
         self.note(values)
         if self.read is _read_iso:
-            self.zones |= set(texts[is_read].map(_zone))
+            self.zones |= set(texts.map(_zone))
+
+    def _try_types(self, given: pd.Series, values: pd.Series) -> None:
+        """Forget the types of a contract that do not admit all values."""
+        if self.kind == "number":
+            is_text, is_whole = isinstance(given.iloc[0], str), types.is_integer_dtype(values.dtype)
+            if not is_whole and not (is_text and (values % 1 == 0).all()):
+                self.admits.discard("integer")
+            if is_text:
+                given = given[(given.str.len() > _LONGEST_EXACT) | given.str.contains("e", case=False, regex=False)]
+            elif not is_whole or values.between(-EXACT_BOUND, EXACT_BOUND).all():
+                return  # read exactly
+        elif not self.form:
+            return
+        form, mark = (self.form or None if self.kind == kind else None for kind in ("datetime", "number"))
+        for kind in [*self.admits] if len(given) else ():
+            if convert(given, ColumnType(kind, True, format=form, decimal=mark)).failures:
+                self.admits.discard(kind)
 
     def note(self, values: pd.Series) -> None:
         """Record range and precision of values."""
         low, high = values.min(), values.max()
+        if self.kind == "number":
+            low, high = (int(end) if types.is_integer_dtype(values.dtype) else float(end) for end in (low, high))
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
         if self.kind == "number":
@@ -143,7 +169,7 @@ def readings_of_text(texts: pd.Series) -> list[Reading]:
         Reading("datetime", "", _read_iso),
     ]
     # A pattern takes a tenth of the time of pandas, and rules out most of the readings.
-    patterns = (_BOOLEAN, NUMBER, _GROUPED, _COMMA, _ISO)
+    patterns = (_BOOLEAN, NUMBER, _GROUPED, _COMMA, ISO)
     readings = [each for each, form in zip(readings, patterns, strict=True) if _share(some, form) >= PLAUSIBLE / 2]
     if _share(some, _MAY_BE_TIME) >= PLAUSIBLE:
         shapes = set(map(_shape, some))
@@ -236,9 +262,9 @@ def _number(text: str, mark: str, form: re.Pattern[str]) -> float:
 
 
 def _read_iso(texts: pd.Series) -> pd.Series:
-    fits = matches(texts, _ISO)
-    times = pd.to_datetime(texts.where(fits), format="ISO8601", errors="coerce", utc=True)
-    return times.dt.tz_localize(None)
+    """Read moments as those of UTC, and other datetimes as they are; a column may have only one of them."""
+    found = read_moments(texts)
+    return pd.Series(found.times, texts.index).mask(found.is_finer)
 
 
 def _reader(form: str) -> Callable[[pd.Series], pd.Series]:
@@ -250,8 +276,8 @@ def _reader(form: str) -> Callable[[pd.Series], pd.Series]:
 
 
 def _zone(text: str) -> str:
-    found = _ZONE.search(text) if len(text) > 10 else None
-    return "" if found is None else found[0]
+    found = ISO.fullmatch(text)
+    return "" if found is None else found[2] or ""
 
 
 def _finest(times: pd.Series) -> str:

@@ -48,7 +48,7 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
     words = words_of(profile.name)
     last = words[-1] if words else ""
     if not profile.n_values:
-        return ProposedRole(DECIDE, "it has no values: drop it from the table and from this contract")
+        return ProposedRole("direct_identifier", "it has no values, so it is left out")
     if profile.is_counted and profile.n_distinct == 1:
         return ProposedRole("other", "one value only")
     if examined.finding == "identifying" and not kind.startswith("datetime"):

@@ -1,4 +1,4 @@
-"""A directory of Parquet files as one table: its parts in the order of their paths, read whole or batch by batch.
+"""A Parquet file, or a directory of them as one table: its parts in the order of their paths, read whole or in batches.
 
 Directories named ``column=value`` (as Hive and Spark write them) are columns of text; nothing is guessed about their
 values. These values are cells, and nobody has described the columns yet, so messages here show neither a path below the
@@ -12,33 +12,21 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privacy_assets.columns.column_names import positions
+from privacy_assets.columns.column_names import positions, require_unique_names
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.arrow_frames import as_frame
 
 ROWS_PER_BATCH = 2**18
 HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 TEXT_CODES = pa.dictionary(pa.int32(), pa.string())
 NOT_READ = "Nothing was read"
-# Integers and booleans with missing values must not become floats and objects in some batches only.
-_NULLABLE = {
-    pa.int8(): pd.Int8Dtype(),
-    pa.int16(): pd.Int16Dtype(),
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.uint8(): pd.UInt8Dtype(),
-    pa.uint16(): pd.UInt16Dtype(),
-    pa.uint32(): pd.UInt32Dtype(),
-    pa.uint64(): pd.UInt64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-}
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class ParquetDataset:
-    """The Parquet files below a directory; make one with `open_parquet_dataset`.
+    """A Parquet file, or those below a directory; make one with `open_parquet_dataset`.
 
     Attributes
     ----------
@@ -114,7 +102,7 @@ class ParquetDataset:
 
 
 def open_parquet_dataset(directory: Path) -> ParquetDataset:
-    """Find the parts of a directory and compare their columns, without reading rows.
+    """Find the parts of a directory, or take a file, and compare their columns, without reading rows.
 
     Names that begin with ``_`` or ``.`` are skipped, because Spark and Dask use them for their own files.
 
@@ -139,6 +127,10 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
                 n_rows += file.metadata.num_rows
         except (pa.ArrowException, OSError):
             broken.append(place + 1)
+    if broken and directory.is_file():
+        raise InvalidTableError(
+            f"{str(directory)!r} begins like a Parquet file, but is damaged or cut off. {NOT_READ}; copy it again."
+        )
     if broken:
         raise InvalidTableError(
             f"{len(broken)} of {len(parts)} files are not Parquet files that can be read, the first being number "
@@ -152,6 +144,7 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
             f"Expected the same directories `column=value` for each part. {NOT_READ}."
         )
     columns = next(iter(named))
+    require_unique_names(schemas[0].names)
     schema = _common_schema(schemas)
     repeated = [level for level, name in enumerate(columns, 1) if name in schema.names or columns.count(name) > 1]
     if repeated:
@@ -163,6 +156,8 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
 
 
 def _find_parts(directory: Path) -> list[_Part]:
+    if directory.is_file():
+        return [_Part(directory, ())]
     found, n_others = [], 0
     for above, below, files in os.walk(directory, onerror=_raise):
         below[:] = [name for name in below if not name.startswith(("_", "."))]
@@ -198,8 +193,7 @@ def _common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
             f"Expected the same columns in each. {NOT_READ}."
         )
     types, differ = [], []
-    for place in range(len(names)):
-        own = [_plain_codes(schema.types[place]) for schema in schemas]
+    for place, own in enumerate(zip(*(map(_plain_codes, schema.types) for schema in schemas), strict=True)):
         known = [kind for kind in own if not pa.types.is_null(kind)]
         types.append(known[0] if known else pa.null())
         if any(kind != types[-1] for kind in known):
@@ -222,10 +216,3 @@ def _plain_codes(kind: pa.DataType) -> pa.DataType:
 def _repeated(value: str | None, n_rows: int) -> pa.Array:
     codes = pa.array([0], pa.int32()) if value is not None else pa.array([None], pa.int32())
     return pa.DictionaryArray.from_arrays(codes.take(pa.array([0] * n_rows, pa.int32())), pa.array([value or ""]))
-
-
-def as_frame(table: pa.Table) -> pd.DataFrame:
-    """Return rows as a frame whose dtypes do not depend on which values are missing."""
-    mapper: Any = _NULLABLE.get
-    frame: pd.DataFrame = table.to_pandas(types_mapper=mapper, split_blocks=True)
-    return frame

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.divided_admission import AdmitRows, DividedAdmission, gather_rows
 from privacy_assets.errors import ContractError, EngineError, InvalidTableError
+from privacy_assets.storage.arrow_frames import as_frame
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.storage.parquet_dataset import as_frame
 from tests.examples import examples
 
 BERLIN = dt.timezone(dt.timedelta(hours=1))
@@ -198,10 +198,10 @@ def test_a_check_that_changes_its_name_when_it_sees_a_table_says_no_value():
 def test_a_worker_that_fails_says_only_how_and_logs_nothing(caplog, capfd):
     contract = contract_of(a={"type": "category", "role": "other"})
     admission = DividedAdmission(contract, [("a", "string")])
-    answers = answers_of(admission.task, pa.table({"a": [["SENTINEL"], ["b"]]}))
+    answers = answers_of(admission.task, pa.table({"a": pa.array([0], pa.timestamp("s", "Mars/SENTINEL"))}))
     with (
         caplog.at_level(logging.DEBUG),
-        pytest.raises(EngineError, match=r"its rows of the table \(TypeError\)") as raised,
+        pytest.raises(EngineError, match=r"its rows of the table \(InvalidTableError\)") as raised,
     ):
         admission.finish(answers)
     assert "SENTINEL" not in str(raised.value)

@@ -259,3 +259,81 @@ def test_a_column_without_a_header_is_named_by_its_position_and_can_be_dropped(t
     del mapping["drafted"]
     admitted = TableContract.from_mapping(mapping).admit(TableFile(str(path)).read(None))
     assert admitted.to_dict("list") == {"age": [31, 42, 57]}
+
+
+ONE_COLUMN = {
+    "semicolons in a header and all records": ("age;cost\n31;1,5\n42;2,5\n", ";"),
+    "a tab": ("age\tcost\n31\t1\n42\t2\n", "\t"),
+    "a bar": ("age|cost\n31|1\n42|2\n", "|"),
+    "no names": ("people\n31;1\n42;2\n", ";"),
+    "as many parts as there are": ("tags\na;b\nc;d;e\nf;g;h;i\n", ";"),
+    "a single record": ("name\nMiller; Anna\n", ";"),
+    "quotation marks around parts": ('age;town\n31;"Bonn"\n42;"Ulm"\n', ";"),
+}
+
+
+@pytest.mark.parametrize("case", ONE_COLUMN)
+def test_a_file_of_one_column_with_a_separator_in_it_asks_for_the_separator(case, tmp_path):
+    text, separator = ONE_COLUMN[case]
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    asked = re.escape(f"contains {separator!r}. Is this the separator?")
+    with pytest.raises(InvalidTableError, match=asked) as raised:
+        TableFile(str(path)).read(None)
+    assert raised.value.__context__ is None
+    if len(re.split(f"[{separator}]", text.splitlines()[0])) == 1:
+        with pytest.raises(InvalidTableError, match=asked):
+            draft_contract(path)
+    else:
+        # The draft finds the separator itself.
+        assert draft_contract(path).separator == separator
+        assert len(TableFile(str(path), separator=separator).read(None).columns) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'tags\n"a;b"\n"c;d"\n',  # quoted, so it is a text
+        "tags\na;b\nc\n",
+        "tags\n;\nc\n",
+        "age\n31\n42\n",
+    ],
+)
+def test_a_file_of_one_column_is_read(text, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    assert TableFile(str(path)).read(None).shape == (2, 1)
+    assert len(draft_contract(path).columns) == 1
+
+
+def test_row_names_that_r_writes_without_a_field_in_the_header_are_a_column(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text('"age","town"\n"1",31,"Bonn"\n"2",42,"Ulm"\n')
+    for table in (TableFile(str(path)).read(None), draft_contract(path).mapping["columns"]):
+        assert list(table) == ["Unnamed: 0", "age", "town"]
+    assert TableFile(str(path)).read(None)["age"].tolist() == ["31", "42"]
+    # A separator at the end of each line is not a row name: columns would move.
+    path.write_text("age,town\n31,Bonn,\n42,Ulm,\n")
+    with pytest.raises(InvalidTableError, match="different number of fields"):
+        TableFile(str(path)).read(None)
+
+
+def test_records_that_are_too_short_are_not_filled_up(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,plan\n31,free\n42\n")
+    with pytest.raises(InvalidTableError, match="different number of fields than its header, 2: the first is record 3"):
+        TableFile(str(path)).read(None)
+
+
+def test_cells_are_read_as_they_are_written(tmp_path):
+    path = tmp_path / "people.csv"
+    cells = ["01000", "NA", " a ", 'a "word"', "two\nlines", "1e400", "é", "b'a'", "-", "TRUE", "a,b", "'"]
+    pd.DataFrame({"a": [*cells, None], "b": [None, *cells]}).to_csv(path, index=False)
+    assert TableFile(str(path)).read(None)["a"].tolist()[:-1] == cells
+    assert TableFile(str(path)).read(None)["b"].tolist()[1:] == cells
+    assert TableFile(str(path)).read(None).isna().sum().tolist() == [1, 1]
+    for text in ("\n\na,b\n1,2\n", "a,b\r\n1,2\r\n", "a,b\r1,2\r", "a,b\n\n1,2\n\n"):
+        path.write_text(text, newline="")
+        assert TableFile(str(path)).read(None).to_dict("list") == {"a": ["1"], "b": ["2"]}
+    path.write_text("a,b\n")
+    assert TableFile(str(path)).read(None).shape == (0, 2)

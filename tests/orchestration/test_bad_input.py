@@ -40,17 +40,12 @@ BAD_TABLES = {
     "repeated names": (lambda table: pd.concat([table, table[["age"]]], axis=1), "1 are repeated"),
     "no rows": (lambda table: table.iloc[:0], "there are no records"),
     "infinity": (lambda table: table.assign(cost=[np.inf, *table["cost"].iloc[1:]]), "cost"),
-    "mixed time zones": (
+    "times with and without a zone": (
         lambda table: table.assign(
             joined=[
-                date.tz_localize("Europe/Paris" if number % 2 else "America/New_York")
-                for number, date in enumerate(table["joined"])
+                date.tz_localize("Europe/Paris" if number % 2 else None) for number, date in enumerate(table["joined"])
             ]
         ),
-        "joined",
-    ),
-    "aware where naive is expected": (
-        lambda table: table.assign(joined=table["joined"].dt.tz_localize("Europe/Paris")),
         "joined",
     ),
 }

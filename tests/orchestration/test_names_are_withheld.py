@@ -224,12 +224,13 @@ def function_with_numbers_for_names(_, table):
     return lambda: table.rename(columns={name: INTEGER + place for place, name in enumerate(PIVOTED)})
 
 
-EXTRA = (csv_file, csv_file_with_repeated_names, parquet_file, directory, database, duckdb_file, function)
+EXTRA = (csv_file, parquet_file, directory, database, duckdb_file, function)
 SOURCES = dict.fromkeys(EXTRA, "are not in the contract") | {
     ragged_csv_file: "records with a different number of fields than its header",
     parquet_file_with_lists: "are not in the contract",
     directory_of_parts_that_differ: "Parts have different types in 50 columns (positions 6, 7, ",
     directory_with_names_twice: "named twice, at the levels [1]",
+    csv_file_with_repeated_names: "are repeated (positions ",
     function_with_repeated_names: "are repeated (positions ",
     function_with_numbers_for_names: "are not text (positions 6, 7, ",
 }

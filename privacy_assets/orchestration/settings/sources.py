@@ -12,7 +12,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.drafting.blocks import require_table_file, why_unreadable
+from privacy_assets.drafting.blocks import open_table, require_table_file
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -21,19 +21,8 @@ from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, 
 from privacy_assets.setting_checks import REQUIRED, described, local_path, setting
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
-
-def _read_csv(path: Path, separator: str) -> pd.DataFrame:
-    # As text, because the contract converts. Guessing would turn the zip code 01000 into a number, and the country NA
-    # into a missing value.
-    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
-
-
-def _read_parquet(path: Path, separator: str) -> pd.DataFrame:  # noqa: ARG001
-    return pd.read_parquet(path)
-
-
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-READERS: dict[str, Callable[[Path, str], pd.DataFrame]] = {"csv": _read_csv, "parquet": _read_parquet}
+FORMATS = ("csv", "parquet")
 SEPARATORS = (",", ";", "\t", "|")
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
 """Texts, quoted names and comments of a query, in which parameters are not bound."""
@@ -65,9 +54,9 @@ class TableFile:
 
     def __post_init__(self) -> None:
         local_path(self.path, "the path of a table")
-        if self.resolved_format not in READERS:
+        if self.resolved_format not in FORMATS:
             raise InvalidSettingError(
-                f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
+                f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(FORMATS)}. Give it as "
                 "TableFile(path, format='csv')."
             )
         if self.separator not in SEPARATORS:
@@ -96,14 +85,12 @@ class TableFile:
                 "put the table there or correct the path of the source."
             )
         require_table_file(path, self.resolved_format)
-        problem = ""
-        try:
-            return READERS[self.resolved_format](path, self.separator)
-        except (OSError, ValueError) as error:
-            # The text of the error may quote a record.
-            problem = type(error).__name__
-        why = why_unreadable(path) or f"{str(path)!r} cannot be read as {self.resolved_format} ({problem})."
-        raise InvalidTableError(f"{why} Nothing was read.")
+        if self.resolved_format == "parquet":
+            return open_parquet_dataset(path).read()
+        # As text, because the contract converts. Guessing would turn the zip code 01000 into a number, and the country
+        # NA into a missing value.
+        table = open_table(path, self.separator)
+        return pd.concat([pd.DataFrame(columns=[*table.names], dtype="str"), *table.blocks], ignore_index=True)
 
 
 def _directory_note(path: Path) -> str:

@@ -10,11 +10,15 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.columns.column_names import positions
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.arrow_frames import as_frame
 
 PARTITION_PARAMETER = "partition_key"
 POSTGRESQL_DRIVER = "postgresql+psycopg"
 """The driver for ``postgresql://`` URLs, which the extra ``sql`` installs."""
+CHANGED_BY_DUCKDB = ("UHUGEINT", "TIME WITH TIME ZONE")
+"""Large numbers become negative, and times of day lose their offset."""
 
 
 def read_rows(query: str, url: str, url_variable: str, partition_key: str | None) -> pd.DataFrame:
@@ -114,23 +118,12 @@ def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[
     statement = sqlalchemy.text(query).compile(dialect=DefaultDialect(paramstyle="numeric_dollar"))
     values = [parameters[name] for name in statement.positiontup or ()]
     with duckdb.connect(":memory:" if in_memory else place.database, read_only=not in_memory) as connection:
-        rows = connection.sql(str(statement), params=values or None).to_arrow_table()
-    table: pd.DataFrame = rows.to_pandas(types_mapper=_nullable_types().get)
-    return table
-
-
-def _nullable_types() -> dict[Any, Any]:
-    """Return the pandas types of integers and booleans that allow missing values."""
-    import pyarrow as pa
-
-    whole = {
-        pa.int8(): pd.Int8Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(),
-        pa.uint8(): pd.UInt8Dtype(),
-        pa.uint16(): pd.UInt16Dtype(),
-        pa.uint32(): pd.UInt32Dtype(),
-        pa.uint64(): pd.UInt64Dtype(),
-    }
-    return whole | {pa.bool_(): pd.BooleanDtype()}
+        relation = connection.sql(str(statement), params=values or None)
+        changed = [place for place, kind in enumerate(relation.types) if str(kind) in CHANGED_BY_DUCKDB]
+        if changed:
+            raise InvalidTableError(
+                f"{len(changed)} columns of the query ({positions(changed)}) have types that DuckDB does not hand over "
+                f"unchanged: {list(CHANGED_BY_DUCKDB)}. Nothing was read; cast them, for example to VARCHAR."
+            )
+        rows = relation.to_arrow_table()
+    return as_frame(rows)

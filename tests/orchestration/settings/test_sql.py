@@ -9,7 +9,7 @@ from dagster.components.resolved.errors import ResolutionException
 from pydantic import ValidationError
 
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery
@@ -118,6 +118,32 @@ def test_whole_numbers_stay_exact_beside_missing_ones(database):
     admitted = TableContract.from_mapping({"columns": contract}).admit(table)
     assert sorted(admitted["n"].dropna()) == [BEYOND_FLOATS]
     assert admitted["b"].isna().sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_read"),
+    [
+        ("340282366920938463463374607431768211455::UHUGEINT", False),
+        ("TIMETZ '01:02:03+01'", False),
+        ("170141183460469231731687303715884105727::HUGEINT", True),
+        ("DATE 'infinity'", True),
+        ("TIMESTAMP '-infinity'", True),
+        ("INTERVAL 1 MONTH", True),
+    ],
+)
+def test_duckdb_hands_over_no_changed_value(monkeypatch, cell, is_read):
+    monkeypatch.setenv(URL, "duckdb://")
+    query = SqlQuery(f"SELECT 1 AS a, {cell} AS b", URL)
+    if not is_read:
+        with pytest.raises(InvalidTableError, match=r"1 columns of the query \(positions 1\) have types that DuckDB"):
+            query.read(None)
+        return
+    for kind in ("datetime", "integer", "float"):
+        column = {"type": kind, "role": "other"}
+        with pytest.raises(ContractError, match="column 'b' fails"):
+            TableContract.from_mapping({"columns": {"a": {"type": "integer", "role": "other"}, "b": column}}).admit(
+                query.read(None)
+            )
 
 
 def test_a_colon_that_is_no_parameter_can_be_written(database):
