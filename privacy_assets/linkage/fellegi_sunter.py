@@ -17,6 +17,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import MaskedColumn
 from privacy_assets.setting_checks import is_number
+from privacy_assets.storage.temporary_directories import duckdb_connection
 
 MAX_PAIRS = 25_000_000
 # Probability of an agreement that does not occur in true pairs, and of one that does not occur in other pairs.
@@ -181,7 +182,25 @@ def _score(
         probability_two_random_records_match=1 / index.n_original,
         retain_matching_columns=False,
     )
-    database = splink.DuckDBAPI()
+    with duckdb_connection() as connection:
+        scored = _scored_pairs(splink, splink.DuckDBAPI(connection), settings, index, tables, seed)
+    claims = np.zeros((index.n_released, index.n_original))
+    is_original_left = (scored["source_dataset_l"] == "original").to_numpy()
+    left, right = scored["unique_id_l"].to_numpy(), scored["unique_id_r"].to_numpy()
+    row, column = np.where(is_original_left, right, left), np.where(is_original_left, left, right)
+    claims[row, column] = scored["match_probability"].to_numpy()
+    return np.asarray(claims / claims.sum(axis=1, keepdims=True))
+
+
+def _scored_pairs(
+    splink: Any,
+    database: Any,
+    settings: Any,
+    index: CandidateIndex,
+    tables: tuple[dict[str, Any], dict[str, Any]],
+    seed: int,
+) -> pd.DataFrame:
+    """Train the model in a database, and return the scores of all pairs."""
     names = ("original", "released")
     sources = [
         database.register(pd.DataFrame(table), dataset_display_name=name)
@@ -198,10 +217,5 @@ def _score(
     linker = splink.Linker(sources, settings, log_level=logging.CRITICAL)
     linker.training.estimate_u_using_random_sampling(max_pairs=1e6, seed=seed)
     linker.training.estimate_m_from_pairwise_labels(database.register(labels))
-    scored = linker.inference.predict().as_pyarrow_table().to_pandas()
-    claims = np.zeros((index.n_released, index.n_original))
-    is_original_left = (scored["source_dataset_l"] == "original").to_numpy()
-    left, right = scored["unique_id_l"].to_numpy(), scored["unique_id_r"].to_numpy()
-    row, column = np.where(is_original_left, right, left), np.where(is_original_left, left, right)
-    claims[row, column] = scored["match_probability"].to_numpy()
-    return np.asarray(claims / claims.sum(axis=1, keepdims=True))
+    scored: pd.DataFrame = linker.inference.predict().as_pyarrow_table().to_pandas()
+    return scored

@@ -9,7 +9,8 @@ import os
 import pwd
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,19 @@ MARK = b"*\n"
 """Makes git ignore private content, and marks a directory as private."""
 TEMPORARY_MARK = ".partial-"
 TAKE_AWAY = "take the permission away (`chmod go-w`), or choose another place"
+
+
+_umasks_before: list[int] = []
+
+
+@contextmanager
+def closed_umask() -> Iterator[None]:
+    """Let the process create files for their owner only, except directories of releases, which keep the umask."""
+    _umasks_before.append(os.umask(OPEN_TO_OTHERS))
+    try:
+        yield
+    finally:
+        os.umask(_umasks_before.pop())
 
 
 def make_private_directory(path: Path) -> None:
@@ -53,7 +67,9 @@ def make_released_directory(path: Path) -> None:
     InvalidSettingError
         If other users may write in it, or could replace it.
     """
-    _make_missing(path, RELEASED_DIRECTORY_MODE)
+    made = _make_missing(path, RELEASED_DIRECTORY_MODE)
+    for directory in made if _umasks_before else []:
+        directory.chmod(RELEASED_DIRECTORY_MODE & ~_umasks_before[0])
     is_open = _open_to_writers(path)
     problem = f"is one that {is_open}" if is_open else _replaceable(path)
     if problem:

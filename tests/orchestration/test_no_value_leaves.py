@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -92,6 +93,9 @@ def raising(error: BaseException):
 
 def killed() -> pd.DataFrame:
     print(sentinel_people().to_string(), flush=True)
+    spilled = Path(tempfile.gettempdir(), "spilled")
+    spilled.write_text(TEXT)
+    Path(json.loads(os.environ[PROJECT_VARIABLE])["root"], "spilled_to").write_text(str(spilled))
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
 
@@ -570,6 +574,10 @@ def test_a_killed_worker_shows_no_cell(project, capfd, monkeypatch):
         assert not result.success
         assert [event.step_key for event in result.all_events if event.is_step_failure] == [f"{NAME}__source"]
     assert_nothing_leaked(project, capfd, "people__source")
+    spilled = Path((project.root / "spilled_to").read_text())
+    assert spilled.is_relative_to(project.private / "temporary")
+    project.run(project.definitions(source=enough_sentinel_people), "source")
+    assert list((project.private / "temporary").iterdir()) == []
 
 
 def killed_job() -> dg.JobDefinition:
@@ -589,3 +597,38 @@ def test_the_private_traceback_keeps_what_was_withheld(project):
         assert path.stat().st_mode & 0o077 == 0
     # A project of `create-dagster` has the directory in its repository, and a .gitignore that does not know it.
     assert (project.private / ".gitignore").read_text() == "*\n"
+
+
+def test_what_libraries_write_while_a_step_runs_is_private_and_gone_afterwards(project, capfd, monkeypatch):
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
+    elsewhere, working = project.root / "elsewhere", project.root / "working"
+    for place in (elsewhere, working):
+        place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    monkeypatch.chdir(working)
+    monkeypatch.setenv("PEOPLE_URL", f"duckdb:///{project.root / 'people.duckdb'}")
+    with duckdb.connect(str(project.root / "people.duckdb")) as connection:
+        connection.register("given", enough_sentinel_people())
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    names = []
+
+    class Spills(LoudSynthesizer):
+        def fit(self, table, *, seed):
+            with tempfile.NamedTemporaryFile("w", prefix=TEXT, delete=False) as file:
+                table.to_csv(file)
+            names.append(Path(file.name))
+            subprocess.run([sys.executable, "-c", f"import tempfile; tempfile.mkstemp({TEXT!r})"], check=True)
+            names.extend(names[0].parent.iterdir())
+            raise ValueError(TEXT)
+
+    query = SqlQuery("SELECT * REPLACE (current_setting('temp_directory') AS name_of_plan) FROM people", "PEOPLE_URL")
+    definitions = project.definitions(source=query, synthetic=Synthesis(Spills("fit")))
+    assert_failed(project.run(definitions), "synthetic")
+    spilled_to = pd.read_parquet(project.stored("source") / "table.parquet")["name_of_plan"].astype(str).unique()
+    for path in [*names, *map(Path, spilled_to)]:
+        assert path.is_relative_to(project.private / "temporary")
+        assert not path.exists()
+    assert len(set(names)) == 2
+    assert [*elsewhere.rglob("*"), *working.rglob("*")] == []
+    assert_nothing_leaked(project, capfd, "ValueError")

@@ -1,10 +1,11 @@
-"""Redirection of everything that guarded steps print and log to private files, in Python and below it.
+"""Redirection of everything that guarded steps print, log and write on the way to private files, also below Python.
 
 Standard output and standard error belong to the whole process. So they are redirected when the first step begins and
 restored when the last one has ended, in whatever order steps of several threads begin and end. Meanwhile each thread
 prints to the file of its own step. A thread without a step, and code that prints below Python, print to the file of the
 step that began last. Log records of all loggers and handlers, including new ones, go the same way. This includes
-Dagster's own handlers, which write to the event log.
+Dagster's own handlers, which write to the event log. The umask, the directory of temporary files and the size of core
+files belong to the whole process as well, and change and return with its output.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from typing import Any
 
 from privacy_assets.orchestration.dagster_internals import LOG_RECORD_EVENT_ATTR
 from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, make_private_directory, make_private_root
+from privacy_assets.storage.temporary_directories import private_process
 
 FAILURES_DIRECTORY = "failures"
 DESCRIPTORS = (1, 2)
@@ -95,13 +97,14 @@ class _Gate:
         self.active: list[HiddenOutput] = []
         self.shown: tuple[Any, ...] = ()
         self.saved: dict[int, int] = {}
+        self.process = contextlib.ExitStack()
         self.handle = logging.Handler.handle
         self.call_handlers = logging.Logger.callHandlers
 
     def enter(self, block: HiddenOutput) -> None:
         with self.lock:
             if not self.active:
-                self._close()
+                self._close(block.path.parents[1])
             try:
                 self._send_to(block)
             except BaseException:
@@ -119,17 +122,19 @@ class _Gate:
             else:
                 self._open()
 
-    def _close(self) -> None:
+    def _close(self, private_path: Path) -> None:
         self.shown = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
         _flush(*self.shown)
         self.saved = {}
         try:
+            self.process.enter_context(private_process(private_path))
             for descriptor in DESCRIPTORS:
                 saved = _duplicate(descriptor)
                 if saved is not None:
                     self.saved[descriptor] = saved
-        except OSError:
+        except BaseException:
             self._forget_saved()
+            self.process.close()
             raise
         sys.stdout, sys.stderr = (_Router(self.shown[0], 1), _Router(self.shown[1], 2))
         self.handle, self.call_handlers = logging.Handler.handle, logging.Logger.callHandlers
@@ -145,6 +150,7 @@ class _Gate:
             logging.Handler.handle = self.handle  # type: ignore[method-assign]
             logging.Logger.callHandlers = self.call_handlers  # type: ignore[method-assign]
             self._forget_saved()
+            self.process.close()
 
     def _send_to(self, block: HiddenOutput) -> None:
         for descriptor in self.saved:

@@ -13,6 +13,7 @@ import pandas as pd
 from privacy_assets.columns.column_names import positions
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.arrow_frames import as_frame
+from privacy_assets.storage.temporary_directories import duckdb_connection
 
 PARTITION_PARAMETER = "partition_key"
 POSTGRESQL_DRIVER = "postgresql+psycopg"
@@ -63,6 +64,9 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
     engine = sqlalchemy.create_engine(place, hide_parameters=True)
     try:
         with engine.connect() as connection:
+            if place.get_backend_name() == "sqlite":
+                # It chooses the directory of its temporary files once in a process, which was before the step.
+                connection.exec_driver_sql("PRAGMA temp_store = MEMORY")
             return pd.read_sql_query(
                 sqlalchemy.text(query),
                 connection,
@@ -104,7 +108,6 @@ def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[
             f"The DuckDB URL in {url_variable!r} has a host or options, which are not passed on. Expected "
             "duckdb:///relative/path, duckdb:////absolute/path, or duckdb:// to query files. Nothing was read."
         )
-    import duckdb
     import sqlalchemy
     from sqlalchemy.engine.default import DefaultDialect
 
@@ -117,7 +120,7 @@ def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[
     # SQLAlchemy reads :name, casts and escapes as for every other database; DuckDB needs $1.
     statement = sqlalchemy.text(query).compile(dialect=DefaultDialect(paramstyle="numeric_dollar"))
     values = [parameters[name] for name in statement.positiontup or ()]
-    with duckdb.connect(":memory:" if in_memory else place.database, read_only=not in_memory) as connection:
+    with duckdb_connection(None if in_memory else place.database) as connection:
         relation = connection.sql(str(statement), params=values or None)
         changed = [place for place, kind in enumerate(relation.types) if str(kind) in CHANGED_BY_DUCKDB]
         if changed:
