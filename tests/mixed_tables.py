@@ -13,7 +13,7 @@ POOLS = {
     "integer": ([0, 1, 2, 39, -5], "int64"),
     "nullable integer": ([0, 1, 2**53 + 1, 2**53, None], "Int64"),
     "float": ([0.5, 39.0, 0.25, -0.0, 0.0, 0.1234, 1e6, None], "float64"),
-    "text": (["a", "b", "B", "", None], object),
+    "text": (["a", "b", "bb", "-", None], object),
     "arrow text": (["x", "y", "39", None], "string[pyarrow]"),
     "category": (["low", "high", "mid", None], "category"),
     "boolean": ([True, False], "bool"),

@@ -148,15 +148,9 @@ def run_assess(chosen: argparse.Namespace) -> int:
     n_searched = len(contract.searched_columns)
     required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
-    assessment = assess_mpuccs(
-        original,
-        synthetic,
-        control,
-        max_baseline_cols=max_cols,
-        person=person,
-        parts=contract.parts,
-        progress=progress.tell,
-    )
+    whose: dict[str, Any] = {"person": person, "invented": contract.invented, "progress": progress.tell}
+    parts = contract.parts
+    assessment = assess_mpuccs(original, synthetic, control, max_baseline_cols=max_cols, parts=parts, **whose)
     figures: dict[str, Any] = {"scores": dict(assessment.scores)}
     lines = [f"{name}: {_shown(value)}" for name, value in assessment.scores.items()]
     if control is not None and n_columns > 1:
@@ -165,8 +159,7 @@ def run_assess(chosen: argparse.Namespace) -> int:
             synthetic,
             control,
             sensitive=contract.columns_with_role("sensitive"),
-            person=person,
-            progress=progress.tell,
+            **whose,
         )
         figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
         lines += ["", disclosure.summary()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -72,6 +72,8 @@ class ColumnValues:
     is_ranked : bool
         Whether the texts stand for values with an order, in which ``distinct`` is sorted: times of day, periods,
         intervals.
+    is_bytes, is_category : bool
+        Whether the texts stand for bytes, or are categories.
     """
 
     kind: Kind
@@ -80,6 +82,8 @@ class ColumnValues:
     offsets: NDArray[np.int64] | None = None
     time_zone: str | None = None
     is_ranked: bool = False
+    is_bytes: bool = False
+    is_category: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -94,7 +98,8 @@ class ColumnValues:
     @property
     def description(self) -> str:
         """The kind as text, for error messages."""
-        return f"{self.kind} ({self.time_zone})" if self.time_zone else self.kind
+        kind = "bytes" if self.is_bytes else self.kind
+        return f"{kind} ({self.time_zone})" if self.time_zone else kind
 
 
 @dataclass(frozen=True)
@@ -111,12 +116,26 @@ class EncodedColumn:
         See :class:`ColumnValues`; "missing" if no table has a value.
     precision : int, str or None
         Decimals of rounded floats, or unit of floored datetimes; otherwise None.
+    key_of : ndarray of shape (n_codes,), dtype=int64, or None
+        For each code the first with the same spelling, or that of missing values; None if no two are spelled alike.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
     labels: NDArray[np.object_]
     kind: Kind
     precision: int | str | None
+    key_of: NDArray[np.int64] | None = None
+
+    @property
+    def all_spelled(self) -> list[NDArray[np.unsignedinteger[Any]]]:
+        """The codes of each table in which values that are spelled alike have one code."""
+        return [own if self.key_of is None else self.key_of[own].astype(own.dtype) for own in self.codes]
+
+    def with_keys(self, keys: Sequence[Any]) -> EncodedColumn:
+        """Return the column with ``key_of`` for the spelling of each code."""
+        first = {keys[-1]: len(keys) - 1} if len(keys) and self.labels[-1] is None else {}
+        key_of = np.array([first.setdefault(key, code) for code, key in enumerate(keys)], np.int64)
+        return self if len(first) == len(keys) else replace(self, key_of=key_of)
 
 
 def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
@@ -167,12 +186,12 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
             return ColumnValues("missing", codes, np.zeros(0, object))
         kind = _kind_of(values, where)
         # The codes of ordered categories are in their order, regardless of the values.
-        return _checked(kind, codes, values, where, may_rank=not column.dtype.ordered)
+        return replace(_checked(kind, codes, values, where, may_rank=not column.dtype.ordered), is_category=True)
     if _holds_objects(column):
         return _read_objects(column, where)
     kind = _kind_of(column, where)
     if kind == "missing":
-        return _all_missing(column)
+        return without_values(len(column))
     codes, distinct = pd.factorize(column)
     return _checked(kind, codes, pd.Series(distinct), where)
 
@@ -185,13 +204,14 @@ def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
     is_text = pd.api.types.infer_dtype(distinct, skipna=False) == "string"
     kind = "text" if is_text else _kind_of(column, where)
     if kind == "missing":
-        return _all_missing(column)
+        return without_values(len(column))
     # As objects: pandas would convert the texts, and all would be converted back.
     return _checked(kind, codes, pd.Series(distinct, dtype=object), where)
 
 
-def _all_missing(column: pd.Series[Any]) -> ColumnValues:
-    return ColumnValues("missing", np.full(len(column), -1, np.int8), np.zeros(0, object))
+def without_values(n_rows: int) -> ColumnValues:
+    """Return a column in which every value is missing."""
+    return ColumnValues("missing", np.full(n_rows, -1, np.int8), np.zeros(0, object))
 
 
 def _without_arrow(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -278,7 +298,7 @@ def _checked(
         "".join(as_text).encode()  # lone surrogates could not be stored later; the caller handles the error
         order = order_of_cells(cells, as_text) if may_rank and not is_text else None
         if order is None:
-            return ColumnValues(kind, codes, _objects(as_text))
+            return ColumnValues(kind, codes, _objects(as_text), is_bytes=isinstance(cells[0], bytes))
         place = np.full(len(order) + 1, -1, np.int64)
         place[order] = np.arange(len(order))
         return ColumnValues(kind, place[codes], _objects([as_text[i] for i in order]), is_ranked=True)
@@ -497,3 +517,44 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
         n_keys *= max(n, 1)
     groups, distinct = pd.factorize(key)
     return groups.astype(np.int64, copy=False), len(distinct)
+
+
+def people_of_values(
+    codes: NDArray[np.integer[Any]], n_values: int, whose: NDArray[np.integer[Any]] | None
+) -> NDArray[np.int64]:
+    """Count the people of each value.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Value of each row, from 0; -1 for missing.
+    n_values : int
+        Number of values.
+    whose : ndarray of shape (n_rows,), optional
+        Code of the person of each row; -1 for unknown, which counts as one person. By default each row is a person.
+
+    Returns
+    -------
+    ndarray of shape (n_values,), dtype=int64
+        Number of distinct people by value.
+    """
+    is_known = codes >= 0
+    codes = codes[is_known].astype(np.int64)
+    if whose is not None:
+        whose = whose[is_known].astype(np.int64) + 1
+        n_people = int(whose.max(initial=0)) + 1
+        codes = pd.unique(codes * n_people + whose) // n_people
+    return np.bincount(codes, minlength=n_values).astype(np.int64)
+
+
+def as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.float64]:
+    """Return distinct values as numbers; moments in the same unit become the same number."""
+    if table.kind == "number":
+        return round_floats(table.distinct, int(precision or 0)) if table.is_float else table.distinct.astype(float)
+    if table.kind == "duration":
+        return integers_in(table.distinct, 1).astype(float)
+    unit = DATETIME_UNITS[str(precision)]
+    moments = integers_in(table.distinct, unit).astype(float)
+    if table.offsets is not None and precision != "D":
+        moments -= table.offsets * (DATETIME_UNITS["s"] / unit)
+    return moments

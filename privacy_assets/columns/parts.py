@@ -71,4 +71,11 @@ def _joined(parts: Sequence[EncodedColumn]) -> EncodedColumn:
     code_of = np.argsort(order).astype(np.min_scalar_type(max(n_groups - 1, 0)))
     ends = np.cumsum([len(own) for own in parts[0].codes])[:-1]
     kind: Kind = "missing" if {part.kind for part in parts} == {"missing"} else "text"
-    return EncodedColumn(tuple(np.split(code_of[groups], ends)), labels[order], kind, None)
+    own = code_of[groups]
+    column = EncodedColumn(tuple(np.split(own, ends)), labels[order], kind, None)
+    if all(part.key_of is None for part in parts):
+        return column
+    alike = group_rows([np.concatenate(part.all_spelled) for part in parts], [len(part.labels) for part in parts])[0]
+    keys = np.zeros(n_groups, np.int64)
+    keys[own] = alike
+    return column.with_keys(keys.tolist())

@@ -9,6 +9,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from privacy_assets.columns.distinct_values import DistinctValues
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
 from privacy_assets.contract.conversion import convert, zones_of
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
@@ -72,7 +73,7 @@ class BatchAdmission:
         result = self.check(batch)
         person = self._contract.person
         if person in result.columns:
-            result[person] = self._people.add(result[person])
+            result[person] = self._people.add(spelled_keys(result[person]))
         kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
         return result[[name for name in kept if name in result.columns]]
 

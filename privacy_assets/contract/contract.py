@@ -22,6 +22,7 @@ from privacy_assets.columns.column_names import positions, problem_of_names
 from privacy_assets.columns.parts import names_with_parts, part_problems
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
 from privacy_assets.contract.written_values import FORMAT_KEYS, format_problems
@@ -29,7 +30,10 @@ from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTab
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
-METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", *FORMAT_KEYS)
+METADATA_KEYS: Final = (
+    *("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented"),
+    *FORMAT_KEYS,
+)
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
@@ -73,9 +77,10 @@ class TableContract:
         (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
         with the person of each row), `part_of` (a name for the column that two or more columns of one role are parts
         of, such as year, month and day: they are searched as one), `leaves_as_is` (why a column that looks identifying
-        may be released unchanged, and who decided; it is published), and how its texts are written: `format` of
-        datetimes, `decimal` mark of numbers, `missing` texts. The schema's own `strict`, `coerce` and `ordered` are
-        ignored: a contract is always strict, and only makes lossless conversions.
+        may be released unchanged, and who decided; it is published), `invented` (True if a generator makes its
+        synthetic values; it needs `leaves_as_is`), and how its texts are written: `format` of datetimes, `decimal` mark
+        of numbers, `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always
+        strict, and only makes lossless conversions.
 
     Raises
     ------
@@ -185,6 +190,17 @@ class TableContract:
         """Reasons in the contract for releasing columns unchanged, by column."""
         return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}
 
+    @property
+    def invented(self) -> tuple[str, ...]:
+        """Columns whose values a generator invents."""
+        return tuple(name for name, is_invented in self.metadata("invented").items() if is_invented)
+
+    def as_compared(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table in which categories that the contract does not list are text, as comparisons need them."""
+        types_of = {name: column.type for name, column in self._described().items() if column.type.kind == "category"}
+        plain = [name for name, own in types_of.items() if own.categories is None and not own.ordered]
+        return table.astype({name: object for name in plain if name in table.columns})
+
     def metadata(self, key: str) -> dict[str, Any]:
         """Return the declarations under `key` (precision, hierarchy, scale), by column."""
         declared = {name: column.metadata.get(key) for name, column in self._described().items()}
@@ -193,7 +209,8 @@ class TableContract:
     def admit(self, table: pd.DataFrame) -> pd.DataFrame:
         """Check a source table and return it in the contract's order and types, without direct identifiers.
 
-        The person column is kept, regardless of its role, as integer codes 0, 1, ... in order of appearance.
+        The person column is kept, regardless of its role, as integer codes 0, 1, ... in order of appearance; keys that
+        are spelled alike are one person.
 
         Raises
         ------
@@ -202,7 +219,7 @@ class TableContract:
         """
         admitted = self._validate(table, self.columns, "The table")
         if self.person is not None:
-            admitted[self.person] = pd.factorize(admitted[self.person])[0].astype("int64")
+            admitted[self.person] = pd.factorize(spelled_keys(admitted[self.person]))[0].astype("int64")
         kept = [name for name in self.columns if name in self.released_columns or name == self.person]
         return admitted[kept]
 
@@ -375,6 +392,10 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         yield "has a `person` that is neither true nor false"
     if "leaves_as_is" in metadata:
         yield from _acknowledgement_problems(metadata)
+    if not isinstance(metadata.get("invented", False), bool):
+        yield "has an `invented` that is neither true nor false"
+    elif metadata.get("invented") and "leaves_as_is" not in metadata:
+        yield "is `invented` without a reason; expected `leaves_as_is`: what invents its values, and who decided"
     if not column.required or column.default is not None:
         yield "is optional or has a default, which a contract does not allow"
     if any(check.raise_warning for check in column.checks):

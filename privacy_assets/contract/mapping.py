@@ -35,9 +35,12 @@ TYPES: Final[Mapping[str, str]] = {
 
 COLUMN_KEYS: Final = (
     "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
-    "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "description", *FORMAT_KEYS,
+    "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented", "description", *FORMAT_KEYS,
 )  # fmt: skip
-METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", *FORMAT_KEYS)
+METADATA: Final = (
+    *("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented"),
+    *FORMAT_KEYS,
+)
 DRAFTED: Final = "drafted"
 """Key of a contract that was drafted from a table, and whose roles are not decided yet."""
 DECIDE: Final = "decide"

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.spelling import SPELLING
+from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
@@ -63,6 +65,7 @@ def assess_disclosure(
     seed: int = 0,
     sample: int | None = None,
     person: str | None = None,
+    invented: Sequence[str] = (),
     n_threads: int | None = None,
     progress: Callable[[DisclosureProgress], None] | None = None,
 ) -> DisclosureAssessment:
@@ -90,6 +93,8 @@ def assess_disclosure(
     person : str, optional
         Column of original and control with the person of each row; it is not compared, and the synthetic table does not
         have it. Default: every record is a person.
+    invented : sequence of str
+        Columns of invented values, such as names by a generator: nobody knows them, if nine in ten are nobody's.
     n_threads : int, optional
         Threads; the result does not depend on their number. Default: all cores that this process may use.
     progress : callable, optional
@@ -123,7 +128,7 @@ def assess_disclosure(
     frames, people = separate_people({"original": original, "synthetic": synthetic, "control": control}, person)
     columns = check_columns(frames)
     attack_columns = np.array(settings.known_of(columns))
-    records = pool_records(frames, people)
+    records = pool_records(frames, people, invented)
     give_back_memory()
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
@@ -231,6 +236,8 @@ def _assess(
         pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),
         {
             ALGORITHM: algorithm_of("disclosure_assessment"),
+            "spelling": SPELLING,
+            "unknown_values": records.unknown_values,
             **settings.to_json(),
             "columns": list(records.columns),
             "precision": records.precision,
@@ -252,8 +259,9 @@ def _overall(
     shares = criteria["detectable_share"].dropna()
     share = float(shares.min()) if len(shares) else None
     n_original = records.n_original_people
+    is_seen = is_answered(len(shares), split_p_value) and not blind_columns(records.unknown_values)
     scores: dict[str, Any] = {
-        "leakage_detected": True if least <= LEVEL else (False if is_answered(len(shares), split_p_value) else None),
+        "leakage_detected": True if least <= LEVEL else (False if is_seen else None),
         "adjusted_p_value": least,
         "detectable_share": share,
         "detectable_people": None if share is None else int(np.ceil(share * n_original - 1e-9)),

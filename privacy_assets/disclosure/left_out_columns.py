@@ -64,7 +64,8 @@ def assess_without_columns(
     The result is advice, not evidence: trying many columns and taking the best finds one that passes by chance.
     """
     tables = {"original": original, "synthetic": synthetic, "control": control}
-    records = pool_records(*separate_people(tables, person))
+    invented = [name for name, shares in assessment.settings["unknown_values"].items() if shares["invented"]]
+    records = pool_records(*separate_people(tables, person), invented)
     rows = []
     for number, column in enumerate(_in_order(assessment)):
         outcome = NO_OUTCOME

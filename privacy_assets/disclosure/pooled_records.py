@@ -6,7 +6,7 @@ independent of the labels, and a test that permutes the labels exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, group_rows, round_floats
-from privacy_assets.columns.time_units import DATETIME_UNITS, integers_in
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, as_numbers, group_rows
+from privacy_assets.columns.unknown_values import UnknownValues
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
 
 MOST_BINS: Final = 20
@@ -48,8 +49,8 @@ class PooledRecords:
     kinds : tuple of str
         Kind of each, as in `ColumnValues`.
     exact : Sides, dtype=int32
-        Codes of values; equal codes are equal values. Numbers are rounded, and times floored, to the coarsest precision
-        that leaves the real records unchanged.
+        Codes of values; equal codes are equal values, whatever their spelling (`canonical`). Numbers are rounded, and
+        times floored, to the coarsest precision that leaves the real records unchanged.
     binned : Sides, dtype=int32
         The same, but numbers with more than ``MOST_BINS`` values are in that many quantile bins of the real records.
     n_exact, n_binned : ndarray of shape (n_columns,), dtype=int64
@@ -66,6 +67,8 @@ class PooledRecords:
         Number of people, and of originals among them.
     precision : dict of str to int or str
         Decimals or unit of the columns that have a precision.
+    unknown_values : mapping of str to mapping
+        By column, the share of synthetic values that nobody has (`unknown_shares`).
     """
 
     columns: tuple[str, ...]
@@ -81,6 +84,7 @@ class PooledRecords:
     n_people: int
     n_original_people: int
     precision: dict[str, int | str]
+    unknown_values: UnknownValues
 
     @property
     def n_real(self) -> int:
@@ -121,7 +125,9 @@ class PooledRecords:
         )
 
 
-def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]]) -> PooledRecords:
+def pool_records(
+    frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]], invented: Sequence[str] = ()
+) -> PooledRecords:
     """Prepare the tables.
 
     Parameters
@@ -130,6 +136,8 @@ def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArra
         ``original``, ``control`` and ``synthetic``, with the same columns (not checked here).
     people : mapping of str to ndarray of shape (n_rows,), dtype=int64
         Person of each row of original and control, from 0; empty if each row is a person.
+    invented : sequence of str
+        Columns that the contract calls invented; see `encode_columns`.
 
     Raises
     ------
@@ -140,7 +148,8 @@ def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArra
     original, control = frames["original"], frames["control"]
     pool = pd.DataFrame({name: _joined(original[name], control[name]) for name in columns})
     read = read_columns({"original and control": pool, "synthetic": frames["synthetic"]}, columns)
-    encoded = encode_columns(read, {}, {})
+    owners = pooled_people(people)
+    encoded, unknown_values = encode_columns(read, {}, {}, owners, invented)
     too_many = [name for name, own in zip(columns, encoded, strict=True) if len(own.labels) > MOST_VALUES]
     if too_many:
         raise InvalidTableError(
@@ -148,7 +157,7 @@ def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArra
             "records, or round them. Nothing was assessed."
         )
     values = tuple(_values(read[name], own) for name, own in zip(columns, encoded, strict=True))
-    exact = Sides(*(np.array([own.codes[side] for own in encoded], dtype=np.int32) for side in (0, 1)))
+    exact = Sides(*(np.array([own.all_spelled[side] for own in encoded], dtype=np.int32) for side in (0, 1)))
     binned = Sides(exact.real.copy(), exact.synthetic.copy())
     n_exact = np.array([len(own.labels) for own in encoded], np.int64)
     n_binned = n_exact.copy()
@@ -159,7 +168,7 @@ def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArra
                 for side, codes in zip(binned, exact, strict=True):
                     side[j] = _binned(own[codes[j]], edges)
                 n_binned[j] = len(edges) + 2
-    owners = _people(len(original), len(control), people)
+    owners = np.arange(len(pool)) if owners is None else owners
     return PooledRecords(
         columns,
         tuple(own.kind for own in encoded),
@@ -174,6 +183,7 @@ def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArra
         int(owners.max()) + 1,
         int(owners[: len(original)].max()) + 1,
         {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
+        unknown_values,
     )
 
 
@@ -190,12 +200,6 @@ def _joined(original: pd.Series[Any], control: pd.Series[Any]) -> pd.Series[Any]
     return pd.concat(both, ignore_index=True)
 
 
-def _people(n_original: int, n_control: int, people: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-    if not people:
-        return np.arange(n_original + n_control)
-    return np.concatenate([people["original"], people["control"] + people["original"].max() + 1])
-
-
 def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.float64]:
     """Return the number of each code, NaN for missing values; empty if the values have no distance."""
     if encoded.kind not in ORDERED_KINDS:
@@ -203,23 +207,10 @@ def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.fl
     numbers: NDArray[Any] = np.full(len(encoded.labels), np.nan)
     for table, codes in zip(tables, encoded.codes, strict=True):
         if table.kind != "missing":
-            own = np.append(_as_numbers(table, encoded.precision), np.nan)
+            own = np.append(as_numbers(table, encoded.precision), np.nan)
             # -1 is the place of the missing value.
             numbers[codes] = own[table.codes]
     return numbers
-
-
-def _as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.float64]:
-    """Return distinct values as numbers; moments in the same unit become the same number."""
-    if table.kind == "number":
-        return round_floats(table.distinct, int(precision or 0)) if table.is_float else table.distinct.astype(float)
-    if table.kind == "duration":
-        return integers_in(table.distinct, 1).astype(float)
-    unit = DATETIME_UNITS[str(precision)]
-    moments = integers_in(table.distinct, unit).astype(float)
-    if table.offsets is not None and precision != "D":
-        moments -= table.offsets * (DATETIME_UNITS["s"] / unit)
-    return moments
 
 
 def _edges(pooled: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,13 +21,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.masks import Interval, Mask, ValueSet
+from privacy_assets.columns.coding import ColumnValues, EncodedColumn, people_of_values
+from privacy_assets.columns.masks import Exact, Interval, Mask, ValueSet
+from privacy_assets.columns.spelling import canonical, encode_spelled
+from privacy_assets.columns.unknown_values import UnknownValues, blind_columns, said_of_blind, unknown_shares
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.mpucc.preprocess import read_columns
 
 RARE_VALUES = "rare_values"
 RARE_VALUES_RELEASED = "rare_values_released"
 
 MOST_COLUMNS_NAMED: Final = 10
+Cells = list[tuple[NDArray[np.integer[Any]], list[list[int]]]]
+"""By released column, the distinct cell of each row, and the distinct values in each distinct cell."""
 OTHER_KINDS: Final = frozenset(
     {"empty", "boolean", "integer", "floating", "decimal", "complex", "date", "datetime", "time"}
 )
@@ -62,11 +68,14 @@ class RareValues:
         All counted columns, including those without rare values.
     n_records : int
         Number of released records with at least one rare value.
+    unknown_values : mapping of str to mapping
+        By column, the share of released values that nobody has (`unknown_shares`).
     """
 
     people_per_value: int
     by_column: Mapping[str, RareColumn]
     n_records: int
+    unknown_values: UnknownValues = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -75,12 +84,14 @@ class RareValues:
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """The figure that a policy can limit."""
-        return {RARE_VALUES_RELEASED: float(self.total)}
+        """The figure that a policy can limit; None if a column is blind."""
+        return {RARE_VALUES_RELEASED: None if blind_columns(self.unknown_values) else float(self.total)}
 
     @property
     def remark(self) -> str:
-        """Columns with rare values, most values first; empty without rare values."""
+        """Blind columns, or columns with rare values, most values first; empty without either."""
+        if blind_columns(self.unknown_values):
+            return said_of_blind(self.unknown_values)
         found = [(name, own) for name, own in most_rare_values_first(self.by_column) if own.n_values]
         if not found:
             return ""
@@ -92,7 +103,7 @@ class RareValues:
         """Return the counts as JSON values, for the manifest."""
         return {
             "people_per_value": self.people_per_value,
-            RARE_VALUES_RELEASED: self.total,
+            RARE_VALUES_RELEASED: None if blind_columns(self.unknown_values) else self.total,
             "records_with_rare_values": self.n_records,
             "by_column": {name: asdict(own) for name, own in self.by_column.items()},
         }
@@ -106,11 +117,12 @@ def count_rare_values(
     person: str | None = None,
     columns: Sequence[str] | None = None,
     masks: Mapping[str, Mask] | None = None,
+    invented: Sequence[str] = (),
 ) -> RareValues:
     """Count the text and category values of a released table that some people have, but fewer than required.
 
-    Missing values do not count. A value that nobody has is invented and does not count. Values are compared exactly:
-    `Nurse` and `nurse` are different.
+    Missing values do not count. A value that nobody has is invented and does not count. A value is rare if few people
+    have it as it is written, or in any spelling (`canonical`): ``007`` of one person is rare beside ``7`` of a hundred.
 
     Parameters
     ----------
@@ -129,6 +141,8 @@ def count_rare_values(
     masks : mapping of str to Mask, optional
         Masks of generalized columns. For sets and intervals the values listed in labels count. By default all columns
         are released unchanged.
+    invented : sequence of str
+        Columns of invented values, in which it does not matter that nobody has them.
 
     Returns
     -------
@@ -138,7 +152,7 @@ def count_rare_values(
     Raises
     ------
     InvalidTableError
-        If a table lacks a column to examine.
+        If a table lacks a column to examine, or its values are of another kind than those of the others.
 
     Notes
     -----
@@ -147,25 +161,43 @@ def count_rare_values(
     names = [name for name in people[0].columns if name != person] if columns is None else list(columns)
     masks = masks or {}
     _require_columns(people, [*names, *([] if person is None else [person])])
-    looked_at = [name for name in names if any(is_text_or_category(table[name]) for table in people)]
+    is_plain = {name: isinstance(masks.get(name), Exact | None) and name in released.columns for name in names}
+    looked_at = [
+        name
+        for name in names
+        if any(is_text_or_category(table[name]) for table in ([*people, released] if is_plain[name] else people))
+    ]
     _require_columns([released], [shown for name in looked_at for shown in _columns_shown(name, masks)])
     whose = None if person is None else pd.factorize(pd.concat([table[person] for table in people]))[0]
     by_column: dict[str, RareColumn] = {}
     shows_any = np.zeros(len(released), dtype=bool)
+    unknown_values: dict[str, dict[str, Any]] = {}
     for name in looked_at:
-        held = [_factorized(table[name]) for table in people]
-        as_text = isinstance(masks.get(name), ValueSet | Interval)
-        rare = _rare_among(held, whose, people_per_value, as_text=as_text)
-        shown: set[Any] = set()
-        shows = np.zeros(len(released), dtype=bool)
-        for column in _columns_shown(name, masks):
-            codes, values = _factorized(released[column])
-            spelled = [_spelled(value, masks.get(name)) & rare for value in values]
-            shown = shown.union(*spelled)
-            shows |= np.array([*map(bool, spelled), False])[codes]
-        by_column[name] = RareColumn(len(shown), int(shows.sum()))
-        shows_any |= shows
-    return RareValues(people_per_value, by_column, int(shows_any.sum()))
+        compared = {f"table {number} of people": table for number, table in enumerate(people, 1)}
+        compared |= {"released table": released} if is_plain[name] else {}
+        first, *others = read_columns(compared, [name])[name]
+        if is_plain[name]:
+            shown = others.pop()
+            cells: Cells = [(shown.codes, [[place] for place in range(len(shown.distinct))])]
+        else:
+            shown, cells = _spelled_out([released[own] for own in _columns_shown(name, masks)], masks[name])
+            first, *others = (_as_texts(own) for own in (first, *others))
+        encoded = encode_spelled([first, shown, *others])
+        if is_plain[name]:
+            shares = unknown_shares([first, shown, *others], encoded, whose, may_be_invented=name in invented)
+            unknown_values |= {} if shares is None else {name: shares}
+        values = np.zeros(len(shown.distinct), np.int64)
+        values[shown.codes[shown.codes >= 0]] = encoded.codes[1][shown.codes >= 0]
+        known = {value for each in (first, *others) for value in each.distinct.tolist()}
+        is_known = np.array([value in known for value in shown.distinct.tolist()], np.bool_)
+        as_written, as_spelled = _are_rare(encoded, whose, people_per_value)
+        is_rare = np.where(is_known, as_written[values], as_spelled[values])
+        own = np.zeros(len(released), dtype=bool)
+        for codes, places in cells:
+            own |= np.array([*(bool(is_rare[each].any()) for each in places), False])[codes]
+        by_column[name] = RareColumn(len(np.unique(values[is_rare])), int(own.sum()))
+        shows_any |= own
+    return RareValues(people_per_value, by_column, int(shows_any.sum()), unknown_values)
 
 
 def is_text_or_category(column: pd.Series[Any]) -> bool:
@@ -176,34 +208,6 @@ def is_text_or_category(column: pd.Series[Any]) -> bool:
     if types.is_object_dtype(dtype):
         return types.infer_dtype(column, skipna=True) not in OTHER_KINDS
     return bool(types.is_string_dtype(dtype))
-
-
-def people_of_values(
-    codes: NDArray[np.integer[Any]], n_values: int, whose: NDArray[np.integer[Any]] | None
-) -> NDArray[np.int64]:
-    """Count the people of each value.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Value of each row, from 0; -1 for missing.
-    n_values : int
-        Number of values.
-    whose : ndarray of shape (n_rows,), optional
-        Code of the person of each row; -1 for unknown, which counts as one person. By default each row is a person.
-
-    Returns
-    -------
-    ndarray of shape (n_values,), dtype=int64
-        Number of distinct people by value.
-    """
-    is_known = codes >= 0
-    codes = codes[is_known].astype(np.int64)
-    if whose is not None:
-        whose = whose[is_known].astype(np.int64) + 1
-        n_people = int(whose.max(initial=0)) + 1
-        codes = pd.unique(codes * n_people + whose) // n_people
-    return np.bincount(codes, minlength=n_values).astype(np.int64)
 
 
 def most_rare_values_first(by_column: Mapping[str, RareColumn]) -> list[tuple[str, RareColumn]]:
@@ -225,31 +229,35 @@ def _columns_shown(name: str, masks: Mapping[str, Mask]) -> Iterator[str]:
         yield mask.column if isinstance(mask, ValueSet) else name
 
 
-def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the position of each cell among the distinct values, -1 for missing, and these values."""
-    codes, values = pd.factorize(column)
-    return codes, list(values)
+def _spelled_out(columns: Sequence[pd.Series[Any]], mask: Mask) -> tuple[ColumnValues, Cells]:
+    """Return the distinct values in labels as a column of texts, and by column the label of each row and its values."""
+    places: dict[str, int] = {}
+    cells: Cells = []
+    for column in columns:
+        codes, labels = pd.factorize(column)
+        texts = [json.loads(each) if isinstance(mask, ValueSet) else [str(each)] for each in labels]
+        cells.append(
+            (codes, [[places.setdefault(text, len(places)) for text in own if text is not None] for own in texts])
+        )
+    return ColumnValues("text" if places else "missing", np.arange(len(places)), np.array(list(places), object)), cells
 
 
-def _spelled(value: Any, mask: Mask | None) -> set[Any]:
-    """Return the values in a released cell, as text if it is a label."""
-    if isinstance(mask, ValueSet):
-        return {text for text in json.loads(value) if text is not None}
-    return {str(value)} if isinstance(mask, Interval) else {value}
+def _as_texts(values: ColumnValues) -> ColumnValues:
+    """Return values as texts, as labels have them."""
+    distinct = np.array([str(value) for value in values.distinct.tolist()], object)
+    return replace(values, kind="text" if len(distinct) else "missing", distinct=distinct)
 
 
-def _rare_among(
-    held: Sequence[tuple[NDArray[np.intp], list[Any]]],
-    whose: NDArray[np.intp] | None,
-    people_per_value: int,
-    *,
-    as_text: bool,
-) -> set[Any]:
-    """Return the values that some people have, but fewer than required."""
-    numbers: dict[Any, int] = {}
-    joint = []
-    for codes, values in held:
-        own = [numbers.setdefault(str(value) if as_text else value, len(numbers)) for value in values]
-        joint.append(np.array([*own, -1], dtype=np.int64)[codes])
-    counts = people_of_values(np.concatenate(joint), len(numbers), whose)
-    return {value for value, number in numbers.items() if 0 < counts[number] < people_per_value}
+def _are_rare(
+    encoded: EncodedColumn, whose: NDArray[np.intp] | None, people_per_value: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return by code whether some people have the value, but too few: as it is written, and in any spelling."""
+    codes = np.arange(len(encoded.labels))
+    readings = []
+    for keys in (codes, codes if encoded.key_of is None else encoded.key_of):
+        real = np.concatenate([keys[own] for t, own in enumerate(encoded.codes) if t != 1])
+        counts = people_of_values(real, len(codes), whose)[keys]
+        readings.append((counts > 0) & (counts < people_per_value))
+    is_missing = np.array([label is None for label in encoded.labels], np.bool_)
+    is_word = np.array([label is None or not canonical(label) for label in encoded.labels], np.bool_)
+    return readings[0] & ~is_missing, readings[1] & ~is_word

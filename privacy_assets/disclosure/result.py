@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.unknown_values import frame_of, said_of_blind
 from privacy_assets.disclosure.words import WORDS
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.numbers import number, percent
@@ -31,9 +32,10 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
     ----------
     scores : dict
         ``leakage_detected`` (True if the smallest adjusted p value is at most 0.05; otherwise False, or None if the
-        question is not answered: originals and controls differ even without leakage, or even copies of all originals
-        would have gone unnoticed), ``adjusted_p_value``, ``detectable_share`` and ``detectable_people`` (copied
-        originals that would have been detected with a probability of 95 %); by criterion ``_excess`` (mean score of
+        question is not answered: a column is blind, originals and controls differ even without leakage, or even copies
+        of all originals would have gone unnoticed), ``adjusted_p_value``, ``detectable_share`` and
+        ``detectable_people`` (copied originals that would have been detected with a probability of 95 %); by criterion
+        ``_excess`` (mean score of
         originals minus that of controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``;
         ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
     criteria : DataFrame
@@ -64,6 +66,11 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
     split: pd.DataFrame
     settings: dict[str, Any]
 
+    @property
+    def columns(self) -> pd.DataFrame:
+        """By column, the share of synthetic values that nobody has; see `frame_of`."""
+        return frame_of(self.settings["unknown_values"])
+
     def _figures(self) -> Mapping[str, object]:
         return self.scores
 
@@ -90,6 +97,8 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
                 f"They reveal more about originals than about controls: {', '.join(WORDS[name] for name in seen)} "
                 f"(smallest adjusted p value {number(found['adjusted_p_value'])})."
             )
+        elif blind := said_of_blind(self.settings["unknown_values"]):
+            said.append(blind)
         else:
             said.append(f"No leak was detected (smallest adjusted p value {number(found['adjusted_p_value'])}).")
         if share is not None:

@@ -24,10 +24,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import people_of_values
 from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
 from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
-from privacy_assets.disclosure.rare_values import people_of_values
 from privacy_assets.kernels.slices import SlicePool
 
 CRITERIA: Final = ("singling_out", "linkability", "inference_exact", "inference_near", "near_copies", "rare_text")

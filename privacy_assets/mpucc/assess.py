@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.columns.parts import Parts, check_parts, names_with_parts
+from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.display.progress_bar import shows_progress
@@ -25,6 +26,7 @@ from privacy_assets.mpucc.preprocess import (
     preprocess,
     separate_people,
 )
+from privacy_assets.mpucc.readings import comparable_scores, riskier_reading
 from privacy_assets.mpucc.results import (
     SearchProgress,
     SyntheticSearch,
@@ -175,6 +177,7 @@ def assess_mpuccs(
     deduplicate: bool = True,
     person: str | None = None,
     parts: Parts | None = None,
+    invented: Sequence[str] = (),
     max_combinations: int = DEFAULT_MAX_COMBINATIONS,
     n_matched_samples: int = 5,
     seed: int = 0,
@@ -200,7 +203,7 @@ def assess_mpuccs(
         Weight lost per further column, in (0, 1], for ``weighted_collision``.
     renyi_alpha : float
         Order of the entropy, 0 or more; infinity is allowed.
-    numeric_precision, datetime_precision, deduplicate, person, parts
+    numeric_precision, datetime_precision, deduplicate, person, parts, invented
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
     n_cols : sequence of int, optional
         The sizes themselves, as the source writes them: ``[1, 2, 3]`` is ``max_baseline_cols=3``.
@@ -256,6 +259,7 @@ def assess_mpuccs(
         deduplicate=deduplicate,
         person=person,
         parts=parts,
+        invented=invented,
     )
     assessment = assess_preprocessed(tables, settings, n_threads, progress, engine)
     labels = {
@@ -277,6 +281,9 @@ def assess_preprocessed(
     Parameters, result and errors as for :func:`assess_mpuccs`; ``syn_idx`` and ``ori_idx`` are row positions.
     """
     settings.check(len(tables.columns))
+    if tables.as_written is not None:
+        assess = partial(assess_preprocessed, settings=settings, n_threads=n_threads, progress=progress, engine=engine)
+        return riskier_reading(tables, assess)
     n_used = threads_to_use(n_threads)
     search = SyntheticSearch(tables, settings, n_used, progress, engine=engine)
     found = search.against(
@@ -318,6 +325,7 @@ def assess_preprocessed(
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")
     described = {**_described(tables, settings), "complete_up_to": found.complete_size}
+    scores = comparable_scores(scores, tables)
     return MpuccAssessment(scores, details, tree, control, described)
 
 
@@ -326,6 +334,10 @@ def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str,
     columns = list(tables.columns)
     return {
         ALGORITHM: algorithm_of("mpucc_assessment"),
+        "spelling": SPELLING,
+        "originals_spelled_alike": 0,
+        "unknown_values": tables.unknown_values,
+        "foreign": tables.foreign,
         **settings.described(),
         "columns": columns,
         **({"parts": {name: list(own) for name, own in tables.parts.items()}} if tables.parts else {}),

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 FEW_PEOPLE = 32
@@ -104,8 +105,9 @@ def take_person(
                 f"{n_missing} records of the {name} table have no value in the person column {person!r}; each needs "
                 "one. Nothing was assessed."
             )
-        others[name], people[name] = frame.drop(columns=person), read.codes.astype(np.int64)
-        known.append(pd.Index(frame[person].unique()))
+        codes, distinct = pd.factorize(spelled_keys(frame[person]))
+        others[name], people[name] = frame.drop(columns=person), np.asarray(codes, np.int64)
+        known.append(pd.Index(distinct))
     on_both = int(known[0].isin(known[1]).sum()) if len(known) == 2 else 0
     if on_both:
         raise InvalidTableError(
@@ -113,6 +115,13 @@ def take_person(
             "the synthesizer has not seen. Split the records by person. Nothing was assessed."
         )
     return others, people
+
+
+def pooled_people(people: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """Return the person of each row of original and control together; None if each row is a person."""
+    if "control" not in people:
+        return people.get("original")
+    return np.concatenate([people["original"], people["control"] + people["original"].max() + 1])
 
 
 def group_people(

@@ -17,13 +17,16 @@ from privacy_assets.columns.coding import (
     encode_column,
     group_rows,
     read_column,
+    without_values,
 )
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.parts import Parts, check_parts, join_parts
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.spelling import encode_spelled
 from privacy_assets.columns.time_units import DATETIME_UNITS
+from privacy_assets.columns.unknown_values import UnknownValues, unknown_shares
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, take_person
+from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, pooled_people, take_person
 from privacy_assets.setting_checks import is_integer, require, require_flag
 from privacy_assets.storage.artifact import Artifact
 
@@ -130,6 +133,12 @@ class PreprocessedTables:
         Precision by column as given by the caller; for other columns it was found in the original.
     parts : dict of str to tuple of str
         The columns that are parts of one of `columns`.
+    unknown_values : mapping of str to mapping
+        By column, the share of synthetic values that nobody has (`unknown_shares`).
+    foreign : str or None
+        Why the synthetic records cannot be compared with people; empty if they can, None if it was not judged.
+    as_written : PreprocessedTables or None
+        The same tables with texts of real people compared as they are written; None if no two are spelled alike.
     """
 
     columns: tuple[str, ...]
@@ -142,7 +151,14 @@ class PreprocessedTables:
     datetime_precision: dict[str, str]
     deduplicate: bool
     given_precision: dict[str, int | str]
+    unknown_values: UnknownValues = field(default_factory=dict)
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    foreign: str | None = None
+    as_written: PreprocessedTables | None = None
+
+    def judged(self, foreign: str) -> PreprocessedTables:
+        """Return the tables with the judgment whether the synthetic records can be compared with people."""
+        return replace(self, foreign=foreign, as_written=self.as_written and self.as_written.judged(foreign))
 
     @property
     def n_codes(self) -> tuple[int, ...]:
@@ -162,10 +178,10 @@ class PreprocessedTables:
             (self.columns, self.kinds, self.deduplicate) == (other.columns, other.kinds, other.deduplicate)
             and self.numeric_precision == other.numeric_precision
             and self.datetime_precision == other.datetime_precision
-            and self.given_precision == other.given_precision
+            and (self.given_precision, self.unknown_values) == (other.given_precision, other.unknown_values)
             and self.parts == other.parts
             and [labels.tolist() for labels in self.labels] == [labels.tolist() for labels in other.labels]
-            and self.tables == other.tables
+            and (self.tables, self.foreign, self.as_written) == (other.tables, other.foreign, other.as_written)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -197,8 +213,14 @@ class PreprocessedTables:
             "datetime_precision": dict(self.datetime_precision),
             "deduplicate": self.deduplicate,
             "given_precision": dict(self.given_precision),
+            "unknown_values": self.unknown_values,
             "parts": self.parts,
+            "foreign": self.foreign,
         }
+        if self.as_written is not None:
+            written = self.as_written.to_artifact()
+            header["as_written"] = written.header
+            frames |= {f"written_{name}": frame for name, frame in written.frames.items()}
         return Artifact("PreprocessedTables", header, frames)
 
     @classmethod
@@ -239,8 +261,18 @@ class PreprocessedTables:
             dict(header["datetime_precision"]),
             header["deduplicate"],
             dict(header["given_precision"]),
+            header["unknown_values"],
             {name: tuple(own) for name, own in header["parts"].items()},
+            header["foreign"],
+            None if "as_written" not in header else cls.from_artifact(_written(artifact)),
         )
+
+
+def _written(artifact: Artifact) -> Artifact:
+    """Return the part of an artifact with the tables as they are written."""
+    frames = {name: frame for name, frame in artifact.frames.items() if name.startswith("written_")}
+    frames = {name.removeprefix("written_"): frame for name, frame in frames.items()}
+    return Artifact(artifact.kind, artifact.header["as_written"], frames)
 
 
 def _code_dtype(n_codes: int) -> np.dtype[Any]:
@@ -257,6 +289,7 @@ def preprocess(
     deduplicate: bool = True,
     person: str | None = None,
     parts: Parts | None = None,
+    invented: Sequence[str] = (),
 ) -> PreprocessedTables:
     """Convert tables to one precision and to common integer codes.
 
@@ -280,6 +313,8 @@ def preprocess(
     parts : mapping of str to sequence of str, optional
         Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is compared like a
         column with the date.
+    invented : sequence of str
+        Columns of invented values, such as names by a generator; see `encode_columns`.
 
     Raises
     ------
@@ -305,28 +340,37 @@ def preprocess(
     values = read_columns(frames, columns)
     _check_kinds(values, numeric_precision, "numeric_precision", ("number",), "numbers")
     _check_kinds(values, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
-    each = dict(zip(columns, encode_columns(values, decimals, units), strict=True))
+    columns_encoded, unknown_values = encode_columns(values, decimals, units, pooled_people(people), invented)
+    each = dict(zip(columns, columns_encoded, strict=True))
     joined = join_parts(each, groups)
     encoded = list(joined.values())
     n_codes = [len(column.labels) for column in encoded]
-    tables = {
-        name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate, people.get(name))
-        for t, name in enumerate(frames)
-    }
     precisions = {name: column.precision for name, column in each.items()}
-    return PreprocessedTables(
+
+    def coded(codes: Sequence[Sequence[NDArray[Any]]]) -> dict[str, Any]:
+        of_tables = zip(frames, zip(*codes, strict=True), strict=True)
+        tables = {name: _coded_table(own, n_codes, deduplicate, people.get(name)) for name, own in of_tables}
+        return {"control": None, **tables}
+
+    tables = coded([column.all_spelled for column in encoded])
+    prepared = PreprocessedTables(
         tuple(joined),
         tuple(column.kind for column in encoded),
         tuple(column.labels for column in encoded),
         tables["original"],
         tables["synthetic"],
-        tables.get("control"),
+        tables["control"],
         {name: precision for name, precision in precisions.items() if isinstance(precision, int)},
         {name: precision for name, precision in precisions.items() if isinstance(precision, str)},
         deduplicate,
         {**_given(numeric_precision, columns), **_given(datetime_precision, columns)},
+        unknown_values,
         groups,
     )
+    if all(column.key_of is None for column in encoded):
+        return prepared
+    written = coded([column.codes for column in encoded])
+    return replace(prepared, as_written=replace(prepared, **written))
 
 
 def _given(precision: NumericPrecision | DatetimePrecision, columns: Sequence[str]) -> dict[str, int | str]:
@@ -428,16 +472,30 @@ def read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> 
 
 
 def encode_columns(
-    values: Mapping[str, list[ColumnValues]], decimals: Mapping[str, int], units: Mapping[str, str]
-) -> list[EncodedColumn]:
-    """Encode every column, and name the one that cannot be."""
-    encoded = []
+    values: Mapping[str, list[ColumnValues]],
+    decimals: Mapping[str, int],
+    units: Mapping[str, str],
+    whose: NDArray[np.int64] | None,
+    invented: Sequence[str],
+) -> tuple[list[EncodedColumn], dict[str, dict[str, Any]]]:
+    """Encode every column, and name the one that cannot be; also return the shares of unknown values by column.
+
+    An invented column is encoded as if it had no value, because nobody knows its values, if at least nine in ten of its
+    synthetic values are nobody's. Otherwise it is compared like any other column.
+    """
+    encoded, unknown_values = [], {}
     for name, tables in values.items():
         try:
-            encoded.append(encode_column(tables, decimals=decimals.get(name), unit=units.get(name)))
+            column = encode_spelled(tables, decimals=decimals.get(name), unit=units.get(name))
         except InvalidTableError as error:
             raise InvalidTableError(f"Column {name!r}: {error}") from None
-    return encoded
+        shares = unknown_shares(tables, column, whose, may_be_invented=name in invented)
+        if shares is not None:
+            unknown_values[name] = shares
+            if shares["invented"]:
+                column = encode_column([without_values(len(table.codes)) for table in tables])
+        encoded.append(column)
+    return encoded, unknown_values
 
 
 def _as_decimals(value: object, setting: str) -> int:

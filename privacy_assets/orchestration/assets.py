@@ -82,7 +82,8 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        storage = storage_of(context, release)
+        storage, person = storage_of(context, release), release.contract.person
+        counted: dict[str, int] = {}
 
         def admit() -> pd.DataFrame:
             if isinstance(source, SparkSource):
@@ -92,12 +93,14 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 admitted = release.contract.admit(table)
             keep_people_of_source(storage, table, admitted)
+            if person is not None and (n_alike := table[person].nunique() - admitted[person].nunique()):
+                counted["person_keys_spelled_alike"] = n_alike
             return admitted
 
         def describe(admitted: pd.DataFrame) -> dict[str, Any]:
             planned = plan_metadata(release, admitted)
             _warn_of_split(context, planned)
-            return planned
+            return planned | counted
 
         yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe)
 

@@ -46,6 +46,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             *tables,
             **asdict(release.disclosure_settings),
             person=person,
+            invented=release.invented,
             progress=progress_logger(context, _work_done),
         )
         metadata = dict(_metadata(release, assessment))

@@ -47,7 +47,7 @@ def report_material(
     release = storage.release
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
-    if assessment is not None:
+    if assessment is not None and assessment.scores["identification_rate"] is not None:
         changes = _column_changes(storage, assessment, gathered) if release.report.column_changes else None
         if changes is None:
             reason = (

@@ -15,6 +15,7 @@ import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
@@ -38,6 +39,7 @@ from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
 from privacy_assets.setting_checks import local_path
+from privacy_assets.utility.foreign import why_foreign
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"
@@ -214,11 +216,13 @@ def _evidence_of_synthetic(
     tables, person = _with_people(contract, tables, others)
     # People who are in both tables spoil the comparison, so it is made only if it counts.
     control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
-    found = assess_mpuccs(
-        tables["original"], admitted, control, **asdict(settings), person=person, parts=contract.parts
-    )
-    rare = rare_values_of(policy, contract, admitted, list(tables.values()), person)
-    assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
+    rare = rare_values_of(policy, contract, admitted, list(tables.values()), person, contract.invented)
+    original, admitted = contract.as_compared(tables["original"]), contract.as_compared(admitted)
+    control = None if control is None else contract.as_compared(control)
+    whose: dict[str, Any] = {"person": person, "invented": contract.invented}
+    found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
+    judged = found.settings | {"foreign": why_foreign(original[released], admitted, control)}
+    assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=judged)
     evidence = Evidence(
         "synthetic",
         "synthetic",
@@ -234,11 +238,14 @@ def _evidence_of_synthetic(
     # A warning limit has no value without a control.
     if control is None or all(limit.assessment != DISCLOSURE for limit in policy.limits):
         return evidence
-    tested = assess_disclosure(tables["original"], admitted, control, **asdict(disclosure), person=person)
+    tested = assess_disclosure(original, admitted, control, **asdict(disclosure), **whose)
     decided = figures_of_disclosure(tested.scores, policy.required)
     return replace(
         evidence,
-        measured={**evidence.measured, DISCLOSURE: decided.metrics},
+        assessments={
+            **evidence.assessments,
+            DISCLOSURE: AssessmentEvidence(None, None, None, settings=tested.settings, metrics=decided.metrics),
+        },
         remarks={**evidence.remarks, LEAKAGE_DETECTED: decided.remark},
         advised={LEAKAGE_DETECTED: decided.advice},
     )
@@ -256,7 +263,7 @@ def _with_people(
     name = "person"
     while name in contract.columns:
         name += "_"
-    codes = iter(pd.factorize(pd.concat([table[contract.person] for table in others.values()]))[0])
+    codes = iter(pd.factorize(spelled_keys(pd.concat([table[contract.person] for table in others.values()])))[0])
     return {
         stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
     }, name

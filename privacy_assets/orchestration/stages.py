@@ -22,6 +22,7 @@ from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import generalize_people, labels_alone, preprocess_generalized
+from privacy_assets.utility.foreign import why_foreign
 
 GATE_CHECK = "release_gate"
 RESOURCES = {"private_tables", "release_store"}
@@ -142,18 +143,28 @@ def released_columns(release: ReleaseSettings, table: pd.DataFrame, *, with_pers
 
 
 def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
-    """Return the tables of the mpUCC assessment, all with labels if synthetic records are generalized."""
+    """Return the tables of the mpUCC assessment, all with labels if synthetic records are generalized.
+
+    They include whether the synthetic records can be compared with people at all.
+    """
     original, synthetic, control = _with_people(release, tables)
     settings: dict[str, Any] = {
         "person": release.contract.person,
+        "invented": release.invented,
         "numeric_precision": release.assessment.numeric_precision,
         "datetime_precision": release.assessment.datetime_precision,
         "deduplicate": release.assessment.deduplicate,
         "parts": release.contract.parts,
     }
     if generalized is None:
-        return preprocess(original, synthetic, control, **settings)
-    return preprocess_generalized(original, synthetic, control, generalized, **settings)
+        prepared = preprocess(original, synthetic, control, **settings)
+    else:
+        prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
+    if release.private is not None:
+        # Drawn here from a noisy model, they are not copies in another notation.
+        return prepared.judged("")
+    values = [released_columns(release, table) for table in tables]
+    return prepared.judged(why_foreign(values[0], values[1], values[2], generalized))
 
 
 def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:
@@ -171,10 +182,11 @@ def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anony
 
 def _with_people(release: ReleaseSettings, tables: Tables) -> Tables:
     original, synthetic, control = tables
+    compared = release.contract.as_compared
     return (
-        released_columns(release, original, with_person=True),
-        released_columns(release, synthetic),
-        released_columns(release, control, with_person=True),
+        compared(released_columns(release, original, with_person=True)),
+        compared(released_columns(release, synthetic)),
+        compared(released_columns(release, control, with_person=True)),
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 
@@ -82,9 +83,14 @@ def match_keys(
 
 
 def _find(keys: pd.Series[Any], wanted: pd.Series[Any]) -> NDArray[np.int64]:
-    """Return the position of each wanted key; -1 if missing."""
+    """Return the position of each wanted key, in any spelling if this is unambiguous; -1 if missing."""
     index = pd.Index(keys.astype(object))
-    return np.asarray(index.get_indexer(pd.Index(wanted.astype(object))), np.int64)
+    places = np.asarray(index.get_indexer(pd.Index(wanted.astype(object))), np.int64)
+    if (places < 0).any():
+        spelled, own = (pd.Index(spelled_keys(each).astype(object)) for each in (keys, wanted))
+        if spelled.is_unique and own.is_unique:
+            return np.asarray(spelled.get_indexer(own), np.int64)
+    return places
 
 
 def number_people(original: pd.DataFrame, subject: str) -> NDArray[np.int64]:

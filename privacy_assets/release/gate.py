@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from privacy_assets.columns.spelling import SPELLING
+from privacy_assets.columns.unknown_values import said_of_blind
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import in_full
@@ -43,6 +45,10 @@ MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 MOST_WAIVERS_SHOWN = 20
+INCOMPARABLE_ADVICE = (
+    "Write the values as the source does, or leave the column out. If its values are invented on purpose, state in the "
+    "contract why: invented."
+)
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 _ANOTHER_VERSION = "another version of the algorithm made {}; expected {}"
 
@@ -132,6 +138,7 @@ def verdicts(
     if evidence.budget is not None:
         decided.append(_budget_is_recorded(evidence.budget))
     needed = {limit.assessment for limit in limits} | set(evidence.must_succeed)
+    needed |= {MPUCC} if evidence.side == SIDES[MPUCC] else set()
     for name in sorted(needed - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
     if policy.required.signature or evidence.signing is not None:
@@ -154,8 +161,11 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     assessment = evidence.assessments.get(limit.assessment)
     figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
     value = None if figures is None else figures.get(limit.metric)
+    incomparable = why_incomparable(limit.assessment, evidence)
+    if incomparable and not (limit.metric in YES_NO_METRICS and value):
+        value = None
     passed = limit.holds_for(value)
-    remark = evidence.remarks.get(limit.metric)
+    remark = incomparable if value is None and incomparable else evidence.remarks.get(limit.metric)
     origin = f" ({remark})" if remark else ""
     if value is None or math.isnan(value):
         reason = f"{limit.metric} has no value; expected {limit.bound}{origin}"
@@ -170,11 +180,26 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         # The origin of a yes/no figure is always shown.
         if not passed or limit.metric in YES_NO_METRICS:
             reason += origin
-    advice = "" if passed else limit.advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
+    own_advice = INCOMPARABLE_ADVICE if value is None and incomparable else limit.advice
+    advice = "" if passed else own_advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
     severity: Severity = "error" if limit.blocks else "warn"
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
+
+
+def why_incomparable(name: str, evidence: Evidence) -> str:
+    """Return why an assessment cannot compare synthetic records with people; empty if it can, or was not asked to.
+
+    A column is blind, or the records are foreign, which the mpUCC assessment of the same table knows.
+    """
+    assessment, judge = evidence.assessments.get(name), evidence.assessments.get(MPUCC)
+    if assessment is None or name not in (MPUCC, DISCLOSURE):
+        return ""
+    settings = assessment.settings or {}
+    is_judged = judge is not None and judge.made_of.get(evidence.stage) == assessment.made_of.get(evidence.stage)
+    foreign = (judge.settings or {}).get("foreign") if judge is not None and is_judged else ""
+    return said_of_blind(settings.get("unknown_values") or {}) or foreign or ""
 
 
 def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
@@ -245,6 +270,8 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
             weaker += _too_small_control(assessment.settings, policy.required)
     if not is_of_this_version(assessment.settings, name):
         weaker.append(_ANOTHER_VERSION.format(name, algorithm_of(name)))
+    if name in (MPUCC, DISCLOSURE) and assessment.settings.get("spelling") != SPELLING:
+        weaker.append(f"texts were compared by other rules than {SPELLING}")
     advice = "Assess again, with the settings that the policy requires, or change the policy."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "the settings are as the policy requires", advice)
 
@@ -284,6 +311,11 @@ def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerpr
     )
     yield _stands_on_what_is_recorded(name, assessment, evidence)
     yield settings_verdict(name, policy, evidence)
+    if name == MPUCC:
+        why = why_incomparable(name, evidence)
+        is_judged = (assessment.settings or {}).get("foreign") is not None
+        reason = why or ("its values and columns are like people's" if is_judged else "it was not judged")
+        yield _verdict(f"{name}_can_see_copies", is_judged and not why, reason, INCOMPARABLE_ADVICE)
 
 
 def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:

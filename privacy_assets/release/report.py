@@ -202,7 +202,7 @@ def render_report(
         risk_level=None if score is None else risk_level(score),
         advised=[outcome for outcome in limits if outcome.advice],
         measured=list(_measured_tables(manifest["figures"], material, bounds)),
-        settings=list(_settings_tables(manifest["settings"])),
+        settings=[*_unknown_table(manifest["settings"]), *_settings_tables(manifest["settings"])],
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
         leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
@@ -374,6 +374,21 @@ def _measured_tables(
 
 def _interval(low: float | None, high: float | None) -> str:
     return "unknown" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+
+
+def _unknown_table(settings: Mapping[str, Any]) -> Iterator[_Table]:
+    unknown_values = settings.get(MPUCC, {}).get("unknown_values", {})
+    if unknown_values:
+        words = {(True, False): "blind", (False, True): "invented: not compared", (False, False): "compared"}
+        yield _Table(
+            "Values that nobody has: copies in another notation would have many of them",
+            ("Column", "Of the synthetic values", "Of people's, if they were others", "Finding"),
+            [
+                (name, percent(own["unknown"]), percent(own["expected"]), words[own["blind"], own["invented"]])
+                for name, own in unknown_values.items()
+            ],
+            frozenset({1, 2}),
+        )
 
 
 def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:

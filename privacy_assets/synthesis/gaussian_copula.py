@@ -39,7 +39,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
+from privacy_assets.columns.coding import people_of_values
+from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number

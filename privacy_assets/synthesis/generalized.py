@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,7 @@ def preprocess_generalized(
     deduplicate: bool,
     person: str | None = None,
     parts: Parts | None = None,
+    invented: Sequence[str] = (),
 ) -> PreprocessedTables:
     """Label originals and control like generalized synthetic records, and convert all three to codes.
 
@@ -55,7 +56,7 @@ def preprocess_generalized(
         The released columns, as values.
     generalized : Anonymization
         The generalized ``synthetic``.
-    numeric_precision, datetime_precision
+    numeric_precision, datetime_precision, invented
         See `preprocess`; for the columns that were not generalized.
     deduplicate : bool
         Whether records with equal values count once.
@@ -86,8 +87,10 @@ def preprocess_generalized(
         deduplicate=False,
         person=person,
         parts=parts,
+        invented=invented,
     )
-    return replace(prepared, deduplicate=deduplicate)
+    written = prepared.as_written and replace(prepared.as_written, deduplicate=deduplicate)
+    return replace(prepared, deduplicate=deduplicate, as_written=written)
 
 
 def generalize_people(

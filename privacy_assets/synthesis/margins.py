@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.rare_values import people_of_values
+from privacy_assets.columns.coding import people_of_values
 from privacy_assets.synthesis.number_lines import (
     NumberLine,
     as_numbers,

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.rare_values import RareColumn, most_rare_values_first, people_of_values
+from privacy_assets.columns.coding import people_of_values
+from privacy_assets.disclosure.rare_values import RareColumn, most_rare_values_first
 from privacy_assets.errors import InvalidTableError
 
 MIN_ATOM: Final = 5

@@ -140,9 +140,13 @@ class Judge:
         See `assess_utility`.
     seed : int
         Seed of the queries and pairs.
+    n_queries : int
+        Number of counting queries; without any, their figures are None.
     """
 
-    def __init__(self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0) -> None:
+    def __init__(
+        self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0, n_queries: int = N_QUERIES
+    ) -> None:
         require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
         _check_tables(original, control)
         self.original, self.control, self.seed = original, control, int(seed)
@@ -150,7 +154,7 @@ class Judge:
         codes, of_control = self.grid.encode(original, "original"), self.grid.encode(control, "control")
         random = np.random.default_rng(self.seed)
         is_ordered = [bins.is_ordered for bins in self.grid.columns]
-        self.plan = make_plan(of_control, self.grid.n_bins, is_ordered, N_QUERIES, random)
+        self.plan = make_plan(of_control, self.grid.n_bins, is_ordered, n_queries, random)
         self.problem = _too_few(len(original), len(control))
         if self.problem:
             return
@@ -312,6 +316,7 @@ class Judge:
                 "column": self.grid.names,
                 "distance": errors.columns[0],
                 "distance_of_originals": own.columns[0],
+                "distance_of_uniform": self._uniform[0],
                 "explained": errors.explained[0],
                 "explained_of_originals": own.explained[0],
                 "lost": lost,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
+from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale, read_dimension
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.reidentification.released_values import TEXT_KINDS
@@ -28,7 +28,7 @@ class Bins:
     name : str
         The column.
     kind : str
-        See :class:`~privacy_assets.anonymization.quasi_identifiers.Scale`.
+        See :class:`~privacy_assets.anonymization.quasi_identifiers.Scale`; also "bytes".
     cuts : ndarray of shape (n_cuts,) or None
         First value of each bin except the first, ascending; None if values are listed.
     listed : dict of object to int
@@ -60,7 +60,7 @@ class Bins:
         InvalidTableError
             If its values are of another kind.
         """
-        dimension = read_dimension(column)
+        dimension = _read(column)
         scale, missing = dimension.scale, self.n_bins - 1
         bin_of_code = np.append(self._bins_of(scale, words), missing).astype(np.uint8)
         return np.asarray(bin_of_code[dimension.codes])
@@ -136,8 +136,15 @@ class Grid:
         return codes
 
 
-def _bins_for(column: pd.Series[Any]) -> Bins:
+def _read(column: pd.Series[Any]) -> Dimension:
+    """Read a column; bytes are not text, although their codes are."""
     dimension = read_dimension(column)
+    has_bytes = any(isinstance(value, bytes) for value in column.dropna().head(1))
+    return replace(dimension, scale=replace(dimension.scale, kind="bytes")) if has_bytes else dimension
+
+
+def _bins_for(column: pd.Series[Any]) -> Bins:
+    dimension = _read(column)
     scale = dimension.scale
     counts = np.bincount(dimension.codes, minlength=scale.n_known + 1)
     known = counts[: scale.n_known]

@@ -37,9 +37,9 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
         ``median_count_error`` is the median relative error of a counting query; that of the originals is also given.
     columns : DataFrame
         One row per column: ``column``, ``distance`` (total variation to the control, 0 to 1),
-        ``distance_of_originals``, ``explained`` (share of its variance in the control that a linear rule learned on the
-        release explains), ``explained_of_originals``, and ``lost``, its part of ``1 - utility_prediction``. Worst
-        prediction first.
+        ``distance_of_originals``, ``distance_of_uniform``, ``explained`` (share of its variance in the control that a
+        linear rule learned on the release explains), ``explained_of_originals``, and ``lost``, its part of ``1 -
+        utility_prediction``. Worst prediction first.
     pairs : DataFrame
         One row per judged pair: ``one``, ``other``, and ``lost``, its part of ``1 - utility_pairs``. Worst first.
     notes : tuple of str

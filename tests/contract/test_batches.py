@@ -31,7 +31,7 @@ KINDS = {
         ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "2020-01-01", None],
     ),
     "german": ({"type": "datetime", "nullable": True, "format": "%d.%m.%Y"}, ["31.12.2025", "2025-12-31", None]),
-    "person": ({"type": "text", "person": True}, ["p", "q", "r", "s", None]),
+    "person": ({"type": "text", "person": True}, ["p", "q", "P ", "s", None]),
 }
 
 

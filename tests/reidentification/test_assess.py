@@ -28,6 +28,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskEr
 from privacy_assets.reidentification import candidate_index
 from privacy_assets.reidentification.assess import ReidentificationAssessment, assess_reidentification
 from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.record_keys import match_keys
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.anonymization.test_anonymize import SECRETS, is_missing, lies_inside, options, plan, tables
 from tests.examples import examples
@@ -508,6 +509,15 @@ def test_keys_without_a_partner_are_refused():
     released = release(sex=PEOPLE["sex"]).assign(id=["a", "x", "y", "d", "e", "f", "g", None])
     refused(InvalidTableError, "1 missing and 0 repeated", sizes, {"sex": Exact("sex")}, released)
     refused(InvalidTableError, "2 of 7 keys 'id' of the release", sizes, {"sex": Exact("sex")}, released[:7])
+
+
+def test_keys_are_matched_in_any_spelling_unless_it_is_ambiguous():
+    keys = pd.DataFrame({"id": ["P-1", "p-2", "3"]})
+    written = pd.DataFrame({"id": ["03", "p\u20111 ", "P-2"]})
+    assert match_keys("id", written, "release", keys, "original").tolist() == [2, 0, 1]
+    ambiguous = pd.DataFrame({"id": ["P-1", "p-1", "3"]})
+    assert match_keys("id", ambiguous, "release", ambiguous, "original").tolist() == [0, 1, 2]
+    refused(InvalidTableError, "3 of 3 keys 'id'", match_keys, "id", written, "release", ambiguous, "original")
 
 
 @pytest.mark.parametrize(

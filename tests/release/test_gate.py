@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.disclosure.column_examination import ColumnExamination
 from privacy_assets.release.evidence import (
     SPLIT_STAGES,
@@ -22,6 +23,7 @@ POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copi
 MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p"}
 SETTINGS = {
     "algorithm": algorithm_of(MPUCC),
+    "spelling": SPELLING,
     "search": "exact",
     "columns": ["age", "sex", "plan", "visits"],
     "complete_up_to": 3,
@@ -29,9 +31,12 @@ SETTINGS = {
     "n_rows": {"original": 400, "control": 100},
     "confidence_level": 0.95,
     "deduplicate": True,
+    "unknown_values": {"plan": {"unknown": 0.0, "expected": 0.01, "blind": False, "invented": False}},
+    "foreign": "",
 }
 DISCLOSURE_SETTINGS = {
     "algorithm": algorithm_of(DISCLOSURE),
+    "spelling": SPELLING,
     "columns": SETTINGS["columns"],
     "level": 0.05,
     "n_people": {"original": 400, "control": 100},
@@ -171,6 +176,7 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "mpucc_assessment_is_of_this_table",
         "mpucc_assessment_stands_on_the_recorded_tables",
         "mpucc_assessment_settings_meet_the_policy",
+        "mpucc_assessment_can_see_copies",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
         "rare_values_released_is_at_most_its_limit",
@@ -286,6 +292,74 @@ def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
     expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/2"
     assert blocks[0].reason == expected
     assert "Assess again" in blocks[0].advice
+
+
+@pytest.mark.parametrize("name", [MPUCC, DISCLOSURE])
+@pytest.mark.parametrize("found", ["canonical/0", None])
+def test_evidence_with_texts_compared_by_other_rules_is_stale(name, found):
+    settings = {**good_evidence().assessments[name].settings, "spelling": found}
+    blocks = [verdict for verdict in verdicts(POLICY, with_assessment(name, settings=settings), "s") if verdict.blocks]
+    assert [verdict.name for verdict in blocks] == [f"{name}_settings_meet_the_policy"]
+    assert blocks[0].reason == "texts were compared by other rules than canonical/1"
+
+
+BLIND = {"zip": {"unknown": 1.0, "expected": 0.0, "blind": True, "invented": False}}
+SENTENCE = "Column 'zip': 100.0% of the synthetic values are values that nobody has (0.0% of real people's)."
+
+
+def test_a_blind_column_leaves_no_figure_and_is_named():
+    settings = {**DISCLOSURE_SETTINGS, "unknown_values": BLIND}
+    evidence = with_settings(unknown_values=BLIND)
+    evidence = replace(
+        evidence,
+        assessments={
+            **evidence.assessments,
+            DISCLOSURE: replace(evidence.assessments[DISCLOSURE], settings=settings),
+        },
+    )
+    decided = {verdict.name: verdict for verdict in verdicts(POLICY, evidence, "s")}
+    failed = [
+        "mpucc_assessment_can_see_copies",
+        "privacy_risk_score_is_below_its_limit",
+        "no_leakage_is_detected",
+        "verbatim_copies_is_at_most_its_limit",
+    ]
+    assert [name for name, verdict in decided.items() if not verdict.passed] == failed
+    for name in failed:
+        assert SENTENCE in decided[name].reason
+        assert decided[name].value is None
+        assert "Write the values as the source does" in decided[name].advice
+    # A found leak stays found.
+    own = replace(evidence.assessments[DISCLOSURE], metrics={"leakage_detected": 1.0})
+    found = limit_verdict(
+        Limit("leakage_detected", 0), replace(evidence, assessments={**evidence.assessments, DISCLOSURE: own})
+    )
+    assert found.value == 1.0
+    assert not found.passed
+
+
+@pytest.mark.parametrize("why", ["The records cannot be compared with people: utility_pairs is -0.7.", None])
+def test_foreign_records_and_records_that_were_not_judged_are_refused(why):
+    decided = {verdict.name: verdict for verdict in verdicts(POLICY, with_settings(foreign=why), "s")}
+    assert decided["mpucc_assessment_can_see_copies"].blocks
+    assert decided["privacy_risk_score_is_below_its_limit"].passed is (why is None)
+    assert decided["no_leakage_is_detected"].passed is (why is None)
+    assert decided["rare_values_released_is_at_most_its_limit"].passed
+    if why is not None:
+        assert why in decided["no_leakage_is_detected"].reason
+
+
+def test_a_policy_that_limits_leakage_alone_also_needs_records_that_can_be_compared():
+    policy = Policy((Limit("leakage_detected", 0),))
+    foreign = with_settings(foreign="They are foreign.")
+    assert blocking(good_evidence(), policy=policy) == []
+    refused = ["mpucc_assessment_can_see_copies", "no_leakage_is_detected"]
+    assert blocking(foreign, policy=policy) == refused
+    assert blocking(without(MPUCC), policy=policy) == ["mpucc_assessment_exists"]
+    # The mpUCC assessment of an earlier table says nothing about this one.
+    own = replace(foreign.assessments[MPUCC], made_of={**MADE_OF, "synthetic": "older"})
+    earlier = replace(foreign, assessments={**foreign.assessments, MPUCC: own})
+    assert limit_verdict(Limit("leakage_detected", 0), earlier).passed
 
 
 @pytest.mark.parametrize("name", [MPUCC, DISCLOSURE, REIDENTIFICATION, SEMANTIC, UTILITY])

@@ -172,12 +172,17 @@ class Bench:
         if release.assesses(DISCLOSURE):
             tables = compared_tables(release, (original, synthetic, control), generalized)
             asked = asdict(release.disclosure_settings)
-            tested = assess_disclosure(*tables, **asked, person=contract.person, progress=self._stop)
+            asked |= {"person": contract.person, "invented": release.invented}
+            tested = assess_disclosure(*tables, **asked, progress=self._stop)
             decided = figures_of_disclosure(tested.scores, release.policy.required)
-            assessments[DISCLOSURE] = AssessmentEvidence(None, None, None, metrics=decided.metrics)
+            assessments[DISCLOSURE] = AssessmentEvidence(
+                None, None, None, settings=tested.settings, metrics=decided.metrics
+            )
             leakage, remarks[LEAKAGE_DETECTED] = decided.metrics[LEAKAGE_DETECTED], decided.remark
         people = [original, control]
-        rare = rare_values_of(release.policy, contract, released, people, contract.person, generalized)
+        rare = rare_values_of(
+            release.policy, contract, released, people, contract.person, release.invented, generalized
+        )
         if rare is not None:
             measured, remarks[RARE_VALUES_RELEASED] = {RARE_VALUES: rare.metrics}, rare.remark
         worth = self._judge_of_synthetic.assess(

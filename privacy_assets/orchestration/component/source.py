@@ -185,6 +185,12 @@ class ColumnYaml(YamlSettings):
         "words to 500 characters, published with the release.",
         examples=["Names of public offices, checked by the data protection officer"],
     )
+    invented: Flag = Field(
+        False,
+        description="Whether a generator invents the synthetic values, such as names: nobody knows them, and nobody "
+        "needs to have them. It needs the reason leaves_as_is.",
+        examples=[True],
+    )
 
 
 EXAMPLE_COLUMNS: dict[str, dict[str, Any]] = {

@@ -317,12 +317,12 @@ def _rare_values(
     people: list[pd.DataFrame | None],
 ) -> RareValues | None:
     """Count the rare values of a stored table among the stored people; None if that is impossible."""
-    policy, contract = storage.release.policy, storage.release.contract
+    policy, contract, invented = storage.release.policy, storage.release.contract, storage.release.invented
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
         return None
     try:
-        return rare_values_of(policy, contract, table, known, contract.person, generalized)
+        return rare_values_of(policy, contract, table, known, contract.person, invented, generalized)
     except UNREADABLE:
         return None
 

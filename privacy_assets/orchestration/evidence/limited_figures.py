@@ -52,6 +52,7 @@ def rare_values_of(
     table: pd.DataFrame,
     people: Sequence[pd.DataFrame],
     person: str | None,
+    invented: Sequence[str],
     generalized: Anonymization | None = None,
 ) -> RareValues | None:
     """Count the rare values of a table among people, if the policy limits them."""
@@ -64,6 +65,7 @@ def rare_values_of(
         person=person,
         columns=contract.released_columns,
         masks=None if generalized is None else generalized.model.masks,
+        invented=invented,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.contract.conversion import convert
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.spending import ledger_of
@@ -27,7 +28,7 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
         return
     store = ledger_of(storage).people
     persons, _ = convert(table[person], release.contract.required_type(person))
-    codes, people = pd.factorize(persons)
+    codes, people = pd.factorize(spelled_keys(persons))
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)

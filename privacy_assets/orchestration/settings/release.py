@@ -333,6 +333,11 @@ class ReleaseSettings:
         return TOTAL_EPSILON if limit is None else limit.value
 
     @property
+    def invented(self) -> tuple[str, ...]:
+        """Columns whose values may be nobody's: those the contract calls invented, and all of a noisy model."""
+        return self.contract.invented if self.private is None else self.contract.released_columns
+
+    @property
     def sources(self) -> dict[str, TableSource]:
         """The sources of the release's own tables, by stage."""
         sources = {} if self.source is None else {"source": self.source}

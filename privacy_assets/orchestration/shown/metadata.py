@@ -77,7 +77,7 @@ def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in scores.items() if isinstance(value, int | float | str)}
     if scores.get("privacy_risk_score") is not None:
         shown["score_rating"] = rate_score(scores["privacy_risk_score"])
-    if "identification_rate" in scores:
+    if scores.get("identification_rate") is not None:
         shown["identification_rating"] = rate_identification(scores["identification_rate"])
     if scores.get("baseline_protection") is not None:
         shown["baseline_rating"] = rate_baseline(scores["baseline_protection"])

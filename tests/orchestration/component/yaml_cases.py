@@ -416,6 +416,11 @@ CASES = {
         column("diagnosis", leaves_as_is=True),
         "True is not of type 'string', 'null'",
     ),
+    "ColumnYaml.invented": (
+        column("diagnosis", invented=True, leaves_as_is="Texts by a generator, checked by the data office"),
+        column("diagnosis", invented=True),
+        "column 'diagnosis' is `invented` without a reason; expected `leaves_as_is`: what invents its values",
+    ),
     # policy
     "PolicyYaml.use_case": (
         {"policy": {"use_case": "development"}},

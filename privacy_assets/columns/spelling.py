@@ -1,0 +1,152 @@
+"""One spelling of texts for comparison: what a program or a person takes for the same value.
+
+Whoever receives a table can undo how it is written, so risks are not measured letter by letter. Only comparisons use
+this form; values that are released, fitted, anonymized or analyzed stay as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.columns.coding import ColumnValues, EncodedColumn, encode_column
+
+SPELLING: Final = "canonical/1"
+"""Version of the rules of `canonical`, which assessments record."""
+MISSING_WORDS: Final = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat"})
+"""What programs write for a missing value. What people write, such as ``unknown``, may be a value."""
+LONGEST_NUMBER: Final = 39
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d{1,3})?").fullmatch
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:z|[+-]00:?00)?)?").fullmatch
+_EXACT = Context(prec=2 * LONGEST_NUMBER)
+_APOSTROPHES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u02bc`\u00b4"
+_QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u301d\u301e\u301f"
+_SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+_NOT_SHOWN = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0x17B4, 0x17B5, *_SELECTORS)))
+"""Fillers, joiners and variants that are not shown although Unicode does not call them format characters."""
+
+
+def canonical(text: str) -> str:
+    """Return the spelling by which texts are compared; empty for a missing value.
+
+    Unicode NFKC in one case, without invisible characters; one blank between words and none around them; plain dashes
+    and quotes; no quotes around the text, and no leading apostrophe, by which spreadsheets keep text; words of programs
+    for a missing value are empty; a number is its value, with a comma as a decimal mark; a moment in ISO form is
+    written in one way, as a day at midnight. It is idempotent.
+    """
+    plain = _plain(text)
+    # Normalization can compose new marks; plain ASCII cannot.
+    while not plain.isascii() and (again := _plain(plain)) != plain:
+        plain = again
+    if plain in MISSING_WORDS:
+        return ""
+    if len(plain) <= LONGEST_NUMBER and _NUMBER(plain):
+        number = Decimal(plain.replace(",", ".")).normalize(_EXACT)
+        return str(number) if number else "0"
+    if moment := _MOMENT(plain):
+        day, minute, second, part = moment.groups(default="")
+        clock = f"{minute}:{second or '00'}" + (f".{part.rstrip('0')}" if part.strip("0") else "")
+        return day if clock in (":00", "00:00:00") else f"{day} {clock}"
+    return plain
+
+
+def spelled_keys(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of keys, such as those of people, by which they are compared: texts in one spelling.
+
+    Keys are never missing words: the key ``none`` stays a key.
+    """
+    codes, distinct = pd.factorize(column)
+    if not any(isinstance(key, str) for key in distinct):
+        return column
+    spelled = [canonical(key) or key if isinstance(key, str) else key for key in distinct]
+    return pd.Series(np.array([*spelled, None], object)[codes], column.index)
+
+
+def _plain(text: str) -> str:
+    """Return a text without what only its writing adds."""
+    if not (text.isascii() and text.isprintable()):
+        text = unicodedata.normalize("NFKC", text.translate(_marks_of(text)))
+        text = text.translate(_marks_of(text))
+    text = " ".join(text.replace("`", "'").casefold().split())
+    begin, end = 0, len(text)
+    while begin < end:
+        first, last = text[begin], text[end - 1]
+        if first in "'\"" and first == last and end - begin > 1:
+            begin, end = begin + 1, end - 1
+        elif first in "' ":
+            begin += 1
+        elif last == " ":
+            end -= 1
+        else:
+            break
+    return text[begin:end]
+
+
+def _marks_of(text: str) -> dict[int, str]:
+    """Return what replaces characters of a text: dashes, quotes, and those that are not shown."""
+    return {ord(character): _mark(character) for character in set(text)}
+
+
+@lru_cache(maxsize=2**16)
+def _mark(character: str) -> str:
+    if character in _APOSTROPHES:
+        return "'"
+    if character in _QUOTES:
+        return '"'
+    kind = unicodedata.category(character)
+    if kind == "Pd" or character == "\u2212":
+        return "-"
+    is_hidden = kind in ("Cf", "Cc") or character in _NOT_SHOWN
+    return "" if is_hidden and not character.isspace() else character
+
+
+def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedColumn:
+    """Give equal values of real and synthetic records the same code, as `encode_column`, regardless of their spelling.
+
+    Parameters
+    ----------
+    tables : sequence of ColumnValues
+        The column of the originals, of the synthetic records, and of other real people if there are any.
+    **precision
+        See `encode_column`.
+
+    Returns
+    -------
+    EncodedColumn
+        A synthetic text that no real person wrote has the code of the first real text that is spelled alike, or of its
+        spelling. Real texts keep their own codes; ``key_of`` has those that are spelled alike, as is the missing value.
+    """
+    if {table.kind for table in tables} - {"missing"} != {"text"}:
+        return encode_column(tables, **precision)
+    real, synthetic = [tables[0], *tables[2:]], tables[1]
+    listed = {text.strip().casefold() for table in real if table.is_category for text in table.distinct}
+    key = {text: _key(text, listed) for table in tables for text in table.distinct}
+    known = dict.fromkeys(text for table in real for text in table.distinct)
+    written: dict[str, str | None] = {key[text]: text for text in reversed(known)}
+    if "" not in written or any((table.codes < 0).any() for table in real):
+        written[""] = None
+    own = [text if text in known else written.get(key[text], key[text]) for text in synthetic.distinct]
+    encoded = encode_column([tables[0], _rewritten(synthetic, own), *tables[2:]], **precision)
+    return encoded.with_keys(["" if label is None else key.get(label, label) for label in encoded.labels])
+
+
+def _key(text: str, listed: Set[str]) -> str:
+    """Return the spelling of a text; a word for a missing value that a category has is a value."""
+    return canonical(text) or (word if (word := text.strip().casefold()) in listed else "")
+
+
+def _rewritten(values: ColumnValues, texts: Sequence[str | None]) -> ColumnValues:
+    """Return a column with other texts; None makes a value missing."""
+    is_kept = np.array([text is not None for text in texts], np.bool_)
+    place = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1)
+    kept = np.array([text for text in texts if text is not None], object)
+    return replace(values, kind="text" if len(kept) else "missing", codes=place[values.codes], distinct=kept)

@@ -1,0 +1,102 @@
+"""The guard against blind columns: synthetic values that nobody has cannot show whether records are copies.
+
+Copies whose zip codes have a prefix, or whose names are hashed, equal nobody. A column is blind if many more of its
+synthetic values than of the real ones are values that nobody (else) has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import ColumnValues, EncodedColumn, as_numbers, people_of_values
+from privacy_assets.display.numbers import percent
+
+BLIND: Final = 0.10
+"""Share of synthetic values that nobody has, beyond that of real people, above which a column is blind."""
+ROUNDING: Final = 0.005
+"""Share of the range by which numbers may be outside it, because synthesizers round to fewer decimals."""
+MOST_COLUMNS_NAMED: Final = 10
+
+UnknownValues = Mapping[str, Mapping[str, Any]]
+"""By column: shares ``unknown`` and ``expected``, and whether it is ``blind`` or was left out because ``invented``."""
+
+
+def unknown_shares(
+    tables: Sequence[ColumnValues], encoded: EncodedColumn, whose: NDArray[Any] | None, *, may_be_invented: bool
+) -> dict[str, Any] | None:
+    """Compare the synthetic values of a column with those of all real people, regardless of who is an original.
+
+    Parameters
+    ----------
+    tables : sequence of ColumnValues
+        The column of the originals, of the synthetic records, and of other real people if there are any.
+    encoded : EncodedColumn
+        Its codes.
+    whose : ndarray of shape (n_real,), dtype=int64, optional
+        Person of each real row, originals first; by default each row is a person.
+    may_be_invented : bool
+        Whether its values may be invented: then it is not blind.
+
+    Returns
+    -------
+    dict or None
+        ``unknown``: share of the synthetic values that no real person has; of numbers and moments, of those outside
+        the range of real people. ``expected``: the same of a real person, who is left out: share of real values that
+        nobody else has; of numbers 2 / n. None for booleans, and without values on either side.
+    """
+    codes = encoded.all_spelled
+    missing = [code for code, label in enumerate(encoded.labels[-1:], len(encoded.labels) - 1) if label is None]
+    synthetic, real = codes.pop(1), np.concatenate(codes)
+    synthetic, is_known = synthetic[~np.isin(synthetic, missing)], ~np.isin(real, missing)
+    real = real[is_known]
+    if encoded.kind in ("boolean", "missing") or not len(synthetic) or not len(real):
+        return None
+    if encoded.kind == "text":
+        n_people = people_of_values(real, len(encoded.labels), None if whose is None else whose[is_known])
+        unknown, expected = float((n_people[synthetic] == 0).mean()), float((n_people[real] == 1).mean())
+    else:
+        people = [table for table in (tables[0], *tables[2:]) if table.kind != "missing"]
+        known = np.concatenate([as_numbers(table, encoded.precision) for table in people])
+        own = as_numbers(tables[1], encoded.precision)[tables[1].codes[tables[1].codes >= 0]]
+        low, high = np.nanmin(known), np.nanmax(known)
+        is_outside = (own < low - ROUNDING * (high - low)) | (own > high + ROUNDING * (high - low))
+        unknown, expected = float(is_outside.mean()), 2 / len(real)
+    return {
+        "unknown": unknown,
+        "expected": expected,
+        "blind": unknown - expected > BLIND and not may_be_invented,
+        "invented": may_be_invented and unknown >= 1 - BLIND,
+    }
+
+
+def blind_columns(unknown_values: UnknownValues) -> list[str]:
+    """Return the blind columns."""
+    return [name for name, shares in unknown_values.items() if shares["blind"]]
+
+
+def said_of_blind(unknown_values: UnknownValues) -> str:
+    """Describe the blind columns and what to do; empty if there are none."""
+    blind = blind_columns(unknown_values)
+    if not blind:
+        return ""
+    said = [
+        f"Column {name!r}: {percent(unknown_values[name]['unknown'])} of the synthetic values are values that nobody "
+        f"has ({percent(unknown_values[name]['expected'])} of real people's)."
+        for name in blind[:MOST_COLUMNS_NAMED]
+    ]
+    more = f" The same holds for {len(blind) - len(said)} more columns." if len(blind) > len(said) else ""
+    return (
+        f"{' '.join(said)}{more} Copies in another notation cannot be seen there. Write the values as the source does, "
+        "or leave the column out."
+    )
+
+
+def frame_of(unknown_values: UnknownValues) -> pd.DataFrame:
+    """Return one row per column that has a guard: ``column, unknown, expected, blind, invented``."""
+    rows = [{"column": name, **shares} for name, shares in unknown_values.items()]
+    return pd.DataFrame(rows, columns=["column", "unknown", "expected", "blind", "invented"])

@@ -1,0 +1,43 @@
+"""What the notation of values does to the scores: both readings of texts that are spelled alike, and blind columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from privacy_assets.columns.unknown_values import blind_columns
+from privacy_assets.mpucc.preprocess import PreprocessedTables
+
+WITHOUT_VALUE: Final = (
+    *("privacy_risk_score", "overall_protection", "main_protection", "identification_rate"),
+    *("originals_singled_out", "score_at_control_size", "score_beyond_control"),
+)
+"""Scores that are None if records cannot be compared with people."""
+
+
+Assessed = TypeVar("Assessed", bound=Any)
+
+
+def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTables], Assessed]) -> Assessed:
+    """Assess tables in both readings, and return the result with the larger risk.
+
+    ``7`` and ``007`` may be one value or two: one person may have ``007`` and a hundred ``7``. Its settings have the
+    number of distinct originals (or of people, with people) that equal others only because they are spelled alike.
+    """
+    assert tables.as_written is not None  # noqa: S101 - the caller has asked
+    found = [assess(replace(tables, as_written=None)), assess(tables.as_written)]
+    n_alike = len(tables.as_written.original.subjects.weights) - len(tables.original.subjects.weights)
+    for each in found:
+        each.settings["originals_spelled_alike"] = n_alike
+    return max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in WITHOUT_VALUE])
+
+
+def comparable_scores(scores: dict[str, Any], tables: PreprocessedTables) -> dict[str, Any]:
+    """Return scores without those that are not known if a column is blind, or the records are foreign.
+
+    What was identified stays identified.
+    """
+    if not tables.foreign and not blind_columns(tables.unknown_values):
+        return scores
+    return {name: None if name in WITHOUT_VALUE else value for name, value in scores.items()}

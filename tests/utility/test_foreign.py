@@ -1,0 +1,126 @@
+"""Copies that are changed one to one within their own values are foreign, and no honest table is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets import anonymize, synthesize
+from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
+from privacy_assets.utility.foreign import why_foreign
+from tests.extras import CART, SMOOTH_CART
+
+NUMBERS, LABELS = ["age", "visits", "income", "score"], ["region", "plan", "job"]
+
+
+def people(n, seed):
+    random = np.random.default_rng(seed)
+    latent = random.normal(size=n)
+    return pd.DataFrame(
+        {
+            "age": (18 + random.gamma(4, 8, n)).round().clip(18, 95).astype(int),
+            "visits": random.poisson(np.exp(latent * 0.8)),
+            "income": (np.exp(latent + 9) / 100).round() * 100.0,
+            "score": (latent * 2 + random.normal(size=n)).round(1),
+            "region": random.choice(["north", "south", "east", "west"], n, p=[0.5, 0.3, 0.15, 0.05]),
+            "plan": np.where(latent > 1, "gold", np.where(latent > -0.5, "plain", "none")),
+            "job": random.choice([f"job {i}" for i in range(12)], n, p=np.arange(1, 13) / 78),
+        }
+    )
+
+
+def reflected(table):
+    return table.assign(**{name: table[name].min() + table[name].max() - table[name] for name in NUMBERS})
+
+
+def rotated(table):
+    changed = {}
+    for name in LABELS:
+        labels = sorted(table[name].unique())
+        changed[name] = table[name].map(dict(zip(labels, [*labels[1:], labels[0]], strict=True)))
+    return table.assign(**changed)
+
+
+def relabelled(table):
+    """Exchange the most frequent with the rarest value, and so on, where frequent values are known again."""
+    changed = {}
+    for name in [*LABELS, "visits"]:
+        values = table[name].value_counts().index.tolist()
+        changed[name] = table[name].map(dict(zip(values, values[::-1], strict=True)))
+    return table.assign(**changed)
+
+
+def numbers_by(change):
+    return lambda table: table.assign(**{name: change(table[name]) for name in NUMBERS})
+
+
+def logarithms(column):
+    return np.log1p(column - column.min())
+
+
+FOREIGN = {
+    "reflected and rotated": lambda table: rotated(reflected(table)),
+    "reflected": reflected,
+    "rotated": rotated,
+    "scaled and rotated": lambda table: rotated(numbers_by(lambda column: column * 0.97)(table)),
+    "logarithms": numbers_by(logarithms),
+    "logarithms and rotated": lambda table: rotated(numbers_by(logarithms)(table)),
+    "roots": numbers_by(lambda column: np.sqrt(column - column.min())),
+    "relabelled one to one": relabelled,
+    "ranks": numbers_by(lambda column: column.rank(pct=True)),
+    "standardized": numbers_by(lambda column: (column - column.mean()) / column.std()),
+    "one column reflected": lambda table: table.assign(
+        income=table["income"].min() + table["income"].max() - table["income"]
+    ),
+    "columns exchanged": lambda table: table.assign(income=table["age"] * 1.0, age=(table["income"] / 100).astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("control", [people(800, 1), people(150, 1), None], ids=["control", "small control", "none"])
+def test_copies_that_are_changed_one_to_one_are_foreign(name, control):
+    said = why_foreign(people(1500, 0), FOREIGN[name](people(1500, 0)), control)
+    assert said.startswith("The records cannot be compared with people: ")
+    assert "Farthest are [" in said
+    assert "gold" not in said
+
+
+def test_the_farthest_columns_are_named_first():
+    original = people(1500, 0)
+    synthetic = original.assign(income=reflected(original)["income"])
+    said = why_foreign(original, synthetic, people(800, 1))
+    assert "the columns ['income'] are farther from people than uniform ones. Farthest are ['income', " in said
+
+
+def honest(method, original):
+    random = np.random.default_rng(5)
+    if method == "others":
+        return people(len(original), 2)
+    if method == "independent":
+        return pd.DataFrame({name: random.permutation(column.to_numpy()) for name, column in original.items()})
+    if method == "uniform":
+        return pd.DataFrame({name: random.choice(column.unique(), len(column)) for name, column in original.items()})
+    if method == "collapsed":
+        return original.assign(job="job 0", plan="gold", visits=9)
+    if method == "few":
+        return people(100, 2)
+    return synthesize(original, method=method, seed=0)
+
+
+@pytest.mark.parametrize("method", ["others", "independent", "collapsed", "few", "gaussian_copula", CART, SMOOTH_CART])
+@pytest.mark.parametrize("n", [400, 2000])
+def test_no_honest_table_is_foreign(method, n):
+    original = people(n, 0)
+    assert why_foreign(original, honest(method, original), people(n // 2, 1)) == ""
+
+
+def test_tables_too_small_to_judge_are_not_called_foreign():
+    original = people(100, 0)
+    assert why_foreign(original, reflected(original), people(100, 1)) == ""
+
+
+def test_generalized_records_are_judged_by_their_labels():
+    original, control = people(1500, 0), people(800, 1)
+    for synthetic, is_foreign in ((people(1500, 2), False), (rotated(reflected(original)), True)):
+        numbered = number_distinct_records(synthetic)
+        made = anonymize(numbered, quasi_identifiers=[*NUMBERS, *LABELS], k=5, subject=DISTINCT_RECORD)
+        assert bool(why_foreign(original, synthetic, control, made)) is is_foreign
