@@ -1,6 +1,7 @@
 """Names that others choose can be cells: columns of a file without its header, classes, dtypes, settings, checks."""
 
 import sqlite3
+from contextlib import nullcontext
 from functools import partial
 
 import dagster as dg
@@ -247,7 +248,7 @@ def test_names_of_a_source_that_are_cells_are_not_shown(project, capfd, monkeypa
 
 def test_names_of_columns_of_a_cluster_are_not_shown(monkeypatch):
     columns = [("age", "integer"), (TEXT, "array"), (f"{TEXT} II", "map")]
-    monkeypatch.setattr(SparkSource, "_open", lambda *_: (None, None, columns))
+    monkeypatch.setattr(SparkSource, "_opened", lambda *_: nullcontext((None, None, columns)))
     with pytest.raises(InvalidTableError, match="'position 1': 'array', 'position 2': 'map'") as refused:
         SparkSource(table="people", session=object()).read(None, LocalEngine(), "jobs")
     assert TEXT not in str(refused.value)
