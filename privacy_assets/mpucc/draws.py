@@ -29,8 +29,10 @@ def most_records(tables: PreprocessedTables) -> int:
     original = tables.original
     if not tables.deduplicate:
         return original.n_records
-    n_distinct = group_rows(original.codes, tables.n_codes)[1]
-    return min(original.n_records, int(REPEATED_LESS * n_distinct))
+    if original.n_assessed > original.n_distinct:
+        # Repeats were dropped before the records were generalized, and what they were is not known.
+        return int(REPEATED_LESS * original.n_assessed)
+    return min(original.n_records, int(REPEATED_LESS * group_rows(original.codes, tables.n_codes)[1]))
 
 
 def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> tuple[NDArray[np.int64], ...]:

@@ -149,3 +149,19 @@ def test_people_keep_their_records_where_synthetic_records_are_generalized():
     # People who repeat the records of others are left out before.
     assert once == both
     assert once.people.n_people == 30
+
+
+@pytest.mark.parametrize(("times", "is_drawn"), [(1, False), (5, True)])
+def test_generalized_records_are_scored_together_unless_there_are_more_than_originals(times, is_drawn):
+    original, control = records(400, 0), records(100, 2)
+    original = pd.concat([original, original.head(30)], ignore_index=True)
+    synthetic = records(times * 400, 1)
+    prepared = preprocess_generalized(
+        original, synthetic, control, generalized(synthetic), deduplicate=True, **PRECISIONS
+    )
+    scores = assess_preprocessed(prepared, MpuccSettings(max_baseline_cols=2)).scores
+    assert ("records_per_draw" in scores) == is_drawn
+    if is_drawn:
+        assert 350 < scores["records_per_draw"] <= 440
+    else:
+        assert scores["identification_rate"] == scores["total_identified"] / scores["total_syn_records"]
