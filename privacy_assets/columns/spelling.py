@@ -62,12 +62,12 @@ def canonical(text: str) -> str:
 def spelled_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of keys, such as those of people, by which they are compared: texts in one spelling.
 
-    Keys are never missing words: the key ``none`` stays a key.
+    Words for a missing value, such as ``none``, are keys.
     """
     codes, distinct = pd.factorize(column)
     if not any(isinstance(key, str) for key in distinct):
         return column
-    spelled = [canonical(key) or key if isinstance(key, str) else key for key in distinct]
+    spelled = [canonical(key) or key.strip().casefold() if isinstance(key, str) else key for key in distinct]
     return pd.Series(np.array([*spelled, None], object)[codes], column.index)
 
 

@@ -221,7 +221,8 @@ def _evidence_of_synthetic(
     control = None if control is None else contract.as_compared(control)
     whose: dict[str, Any] = {"person": person, "invented": contract.invented}
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
-    judged = found.settings | {"foreign": why_foreign(original[released], admitted, control)}
+    compared = [name for name in released if name not in contract.invented]
+    judged = found.settings | {"foreign": why_foreign(original[compared], admitted, control)}
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=judged)
     evidence = Evidence(
         "synthetic",

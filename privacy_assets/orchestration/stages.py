@@ -163,8 +163,8 @@ def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anony
     if release.private is not None:
         # Drawn here from a noisy model, they are not copies in another notation.
         return prepared.judged("")
-    values = [released_columns(release, table) for table in tables]
-    return prepared.judged(why_foreign(values[0], values[1], values[2], generalized))
+    compared = [name for name in release.contract.released_columns if name not in release.invented]
+    return prepared.judged(why_foreign(*(table[compared] for table in (original, synthetic, control))))
 
 
 def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:

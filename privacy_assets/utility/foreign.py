@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.display.numbers import number
 from privacy_assets.utility.assess import FEWEST_CONTROL, Judge
 from privacy_assets.utility.result import UPPER
@@ -24,28 +24,14 @@ ZEROS: Final = {
     "utility_columns": "columns that are uniform over the range of the originals",
     "utility_pairs": "columns that do not depend on each other",
 }
-ADVICE: Final = "Check that columns, labels and units are those of the source, or use another synthesizer."
 
 
-def why_foreign(
-    original: pd.DataFrame,
-    released: pd.DataFrame,
-    control: pd.DataFrame | None,
-    generalized: Anonymization | None = None,
-) -> str:
+def why_foreign(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFrame | None) -> str:
     """Return why records cannot be compared with people, and the farthest columns; empty if they can.
 
-    Parameters
-    ----------
-    original, released : DataFrame
-        Tables with the same columns, as values.
-    control : DataFrame or None
-        The people who judge; with fewer than 300 of them, all real people.
-    generalized : Anonymization, optional
-        Made from ``released``, and judged in its place.
+    The tables have the same columns, and texts are compared in one spelling. The control judges; with fewer than 300
+    people in it, all real people do.
 
-    Notes
-    -----
     The worth of single columns or of pairs is below 0: so is the upper end of its interval, because independent columns
     are worth 0 in pairs, except by chance. Or a column is far from real people, and farther than a uniform one, and has
     at least half as many values: a column that collapsed to few values cannot be undone.
@@ -53,14 +39,11 @@ def why_foreign(
     people = control
     if people is None or len(people) < FEWEST_CONTROL:
         people = pd.concat([original, control], ignore_index=True)
-    drawn = (each.sample(min(len(each), MOST_ROWS), random_state=0) for each in (original, released, people))
-    original, synthetic, people = drawn
-    judge = Judge(original, people, n_queries=0)
-    found = (
-        judge.assess(synthetic)
-        if generalized is None
-        else judge.assess(generalized.table, generalized, domain=released)
+    original, synthetic, people = (
+        each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys)
+        for each in (original, synthetic, people)
     )
+    found = Judge(original, people, n_queries=0).assess(synthetic)
     if "distance" not in found.columns:
         return ""
     below = [name for name in ZEROS if (upper := found.scores[name + UPPER]) is not None and upper < 0]
@@ -70,8 +53,10 @@ def why_foreign(
     far = [name for name in columns.index[is_far] if 2 * synthetic[name].nunique() >= alike[name].nunique()]
     if not below and not far:
         return ""
-    beyond = (columns["distance"] - columns["distance_of_originals"]).sort_values(ascending=False, kind="stable")
     said = [f"{name} is {number(found.scores[name] or 0.0)}, farther from people than {ZEROS[name]}" for name in below]
     said += [f"the columns {far[:MOST_COLUMNS]} are farther from people than uniform ones"] if far else []
-    farthest = beyond.index[:MOST_COLUMNS].tolist()
-    return f"The records cannot be compared with people: {'; '.join(said)}. Farthest are {farthest}. {ADVICE}"
+    beyond = (columns["distance"] - columns["distance_of_originals"]).sort_values(ascending=False, kind="stable")
+    return (
+        f"The records cannot be compared with people: {'; '.join(said)}. Farthest are "
+        f"{beyond.index[:MOST_COLUMNS].tolist()}. Check that columns, labels and units are those of the source."
+    )

@@ -52,7 +52,7 @@ def run(project, synthetic, contract=CONTRACT, policy=POLICY):
             contract=contract,
             policy=policy,
             source=None,
-            split=GivenSplit(lambda: people(600, 0), lambda: people(400, 1)),
+            split=GivenSplit(lambda: people(600, 10), lambda: people(400, 11)),
             synthetic=ExternalSynthetic(lambda: synthetic, control_was_withheld=True),
         )
     )
@@ -80,7 +80,7 @@ def test_honest_records_are_released_with_the_shares_of_every_column_in_the_mani
     [
         (HONEST.assign(town="CH-" + HONEST["town"]), "Column 'town': 100.0% of the synthetic values are values that"),
         (HONEST.assign(income=-HONEST["income"]), "Column 'income': 100.0% of the synthetic values are values that"),
-        (rotated(people(600, 0)), "The records cannot be compared with people: utility_"),
+        (rotated(people(600, 10)), "The records cannot be compared with people: utility_"),
     ],
     ids=["blind text", "blind number", "foreign"],
 )  # fmt: skip
