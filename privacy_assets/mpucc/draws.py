@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.row_hashes import hash_rows
+from privacy_assets.columns.spelling import canonical
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 
 N_DRAWS = 3
@@ -65,8 +66,9 @@ def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> 
 
 
 def _hashes(tables: PreprocessedTables, table: CodedTable) -> NDArray[np.uint64]:
-    """Hash the values of each row; codes, and names and order of the columns, do not matter."""
-    of_values = [hash_rows([pd.Series(labels, dtype=object)], len(labels), 0) for labels in tables.labels]
+    """Hash the values of each row; codes, spelling, and names and order of the columns, do not matter."""
+    values = [[label and canonical(label) for label in labels] for labels in tables.labels]
+    of_values = [hash_rows([pd.Series(own, dtype=object)], len(own), 0) for own in values]
     # Columns are told apart by their values among the originals.
     sums = [own[codes].sum(dtype=np.uint64) for own, codes in zip(of_values, tables.original.codes, strict=True)]
     columns = (pd.Series(of_values[c][table.codes[c]]) for c in np.argsort(np.array(sums), kind="stable"))
