@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import re
 import shutil
@@ -9,9 +10,13 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from privacy_assets import anonymize, assess_mpuccs, assess_utility, split_records, synthesize
 from privacy_assets.cli import main
-from privacy_assets.examples.rand_hie import BANDS, load_rand_hie
+from privacy_assets.definitions import POLICY
+from privacy_assets.examples.rand_hie import BANDS, load_rand_hie, rand_hie_contract
+from privacy_assets.release.policy import Policy
 from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.artifact_files import read_artifact
 from tests.extras import NEEDS_DP
 from tests.shared_data import REPOSITORY
 
@@ -59,6 +64,161 @@ def test_the_tutorial_shows_what_is_printed(quickstart):
     for line in filter(None, shown.splitlines()):
         words = [re.escape(part.strip()) for part in line.split("...")]
         assert any(re.search(".*".join(words), each) for each in printed), line
+
+
+def in_one_line(text):
+    return " ".join(text.split())
+
+
+def without(text, phrases):
+    """Return a page in one line without phrases that it must contain."""
+    for phrase in map(in_one_line, phrases):
+        assert phrase in text, phrase
+        text = text.replace(phrase, " ")
+    return text
+
+
+def rows_of(table, columns):
+    return set(table[columns].astype(object).where(table[columns].notna(), None).itertuples(index=False, name=None))
+
+
+@pytest.fixture(scope="module")
+def figures(quickstart):
+    """What the run of the quickstart gave, and what the pages compare it with, as the pages write it."""
+    directory, _ = quickstart
+    private = directory / ".dagster" / "private"
+
+    def stored(release, stage):
+        return read_artifact(private / release / f"{stage}.artifact")
+
+    found = {}
+    for name in ("rand_hie_copula", "rand_hie_cart"):
+        synthetic, original, control = (
+            stored(name, stage).frames["table"] for stage in ("synthetic", "original", "control")
+        )
+        columns = list(synthetic.columns)
+        known, unseen, made = (rows_of(each, columns) for each in (original, control, synthetic))
+        short = name.removeprefix("rand_hie_")
+        found[short] = f"{stored(name, 'mpucc_assessment').header['scores']['privacy_risk_score']:.3f}"
+        found[f"{short}_distinct"], found[f"{short}_copies"] = len(made), len(made & known)
+        found[f"{short}_unseen"] = len(made & unseen)
+        found[f"{short}_by_chance"] = round(len(made & unseen) / len(control) * len(original))
+        found |= {"n_original": len(original), "n_control": len(control), "n_columns": len(columns)}
+    found["undetected"] = stored("rand_hie_copula", "disclosure_assessment").header["scores"]["detectable_people"]
+    stats = stored("rand_hie_records", "anonymized").header["stats"]
+    found |= {name: stats[name] for name in ("n_rows", "n_classes", "smallest_class_people")}
+    found |= {"loss": f"{stats['information_loss']:.1%}".replace("%", " %"), "n_sensitive": len(stats["sensitive"])}
+    found["certain"] = stats["share_in_homogeneous_classes"]
+    scores = stored("rand_hie_records", "reidentification_assessment").header["scores"]
+    found |= {"probability": scores["max_reidentification_probability"], "candidates": scores["fewest_candidates"]}
+    contract = rand_hie_contract()
+    table = contract.admit(load_rand_hie())
+    stricter = anonymize(
+        table,
+        quasi_identifiers=contract.columns_with_role("quasi_identifier"),
+        sensitive=contract.columns_with_role("sensitive"),
+        subject=contract.person,
+        k=5,
+        l_diversity=2,
+    )
+    found["stricter_loss"] = f"{stricter.stats['information_loss']:.1%}".replace("%", " %")
+    original, control = (each.drop(columns=contract.person) for each in split_records(table, seed=0))
+    for method in ("gaussian_copula", "cart"):
+        exact = assess_mpuccs(original, synthesize(original, method=method, seed=0), control, max_baseline_cols=3)
+        found[f"exact_{method}"] = f"{exact.scores['privacy_risk_score']:.3f}"
+    return found
+
+
+def limits_of(use_case):
+    return {limit.metric: limit.value for limit in Policy.for_use_case(use_case).limits}
+
+
+NUMBER = r"(?<![\w.])\d[\d,]*(?:\.\d+)?"
+WORDS = {2: "two", 3: "three", 7: "seven"}
+
+
+def test_every_figure_of_the_readme_is_that_of_the_run(quickstart, figures):
+    page = in_one_line(
+        (REPOSITORY / "README.md").read_text().split("## Run the quickstart")[1].split("## Run the tests")[0]
+    )
+    page = re.sub(r"```.*?```", " ", page)
+    own, limits = figures, limits_of("internal_analytics")
+    assert own["smallest_class_people"] == own["candidates"] == limits["smallest_class"] == 3
+    assert own["probability"] == 1 / 3
+    copies, unseen = own["cart_copies"], own["cart_unseen"]
+    left = without(
+        page,
+        [
+            f"It takes {own['n_rows']:,} people",
+            f"`privacy_risk_score` below {limits['privacy_risk_score']:.2f} with combinations of up to "
+            f"{POLICY.required.max_baseline_cols} columns",
+            f"classes of at least {limits['smallest_class']:.0f} people",
+            f"no record with fewer than {math.ceil(1 / limits['max_reidentification_probability'])} candidates",
+            f"refused with scores of {own['exact_gaussian_copula']} and {own['exact_cart']}",
+            f"| `rand_hie_copula` | {own['copula']} | {own['copula_copies']} | {own['copula_unseen']} | released |",
+            f"| `rand_hie_cart` | {own['cart']} | {copies} | {unseen} | refused: `no_leakage_is_detected` |",
+            f"| `rand_hie_records` | {own['n_classes']:,} | 3 people | 1/3 | {own['loss']} | released, with a warning: "
+            f"`share_in_homogeneous_classes` is {own['certain']:.2f} |",
+            f"of its {own['cart_distinct']:,} distinct records, {copies} equal an original on all {own['n_columns']} "
+            "columns",
+            f"Only {unseen} equal one of the {own['n_control']:,} people that it never saw, which corresponds to "
+            f"{own['cart_by_chance']} by chance among the {own['n_original']:,} originals",
+            f"copies of fewer than {own['undetected']} people might have gone unnoticed",
+            f"every record equals those of {WORDS[own['smallest_class_people'] - 1]} other people",
+            f"In classes of {WORDS[own['smallest_class_people']]}, one of the {WORDS[own['n_sensitive']]} sensitive",
+            "Python 3.11, 3.12 or 3.13",
+        ],
+    )
+    assert re.findall(NUMBER, left) == []
+    assert min(map(float, (own["exact_gaussian_copula"], own["exact_cart"]))) > limits["privacy_risk_score"]
+
+
+def test_every_figure_of_the_tutorial_is_that_of_the_run(quickstart, figures, capsys):
+    directory, _ = quickstart
+    page = (REPOSITORY / "docs" / "tutorial.md").read_text()
+    own, usual, stricter = figures, limits_of("internal_analytics"), limits_of("research_sharing")
+    capsys.readouterr()
+    assert main(["verify", str(directory / "releases" / "rand_hie_copula" / "synthetic" / "latest")]) == 0
+    verified = in_one_line(re.sub(r"\S*/releases/", "releases/", capsys.readouterr().out))
+    verified = re.sub(r"(fingerprint \w{12})\w+", r"\1...", verified).partition(" It is not signed")[0]
+    certain, share = own["certain"], stricter["share_in_homogeneous_classes"]
+    probability = own["probability"]
+    k = f"{stricter['smallest_class']:.0f}"
+    # The first block is compared line by line with what is printed.
+    first = next(block for block in re.findall(r"```text\n.*?```", page, re.DOTALL) if "=== rand_hie" in block)
+    page = re.sub(r"```(?:sh|python)\n.*?```", " ", page.replace(first, ""), flags=re.DOTALL)
+    left = without(
+        in_one_line(re.sub(r"(?m)^## \d\.", "", page)),
+        [
+            verified,
+            f"{own['n_rows']:,} people, public domain",
+            f"copies of fewer than {100 * POLICY.required.detectable_share:.0f} % of the people might go unnoticed",
+            f"below {stricter['privacy_risk_score']:.2f} instead of {usual['privacy_risk_score']:.2f}",
+            f"classes of at least {k} people instead of {usual['smallest_class']:.0f}",
+            f"At most {100 * share:.0f} % of the people may be in a class",
+            f"smallest_class is {own['smallest_class_people']}; expected at least {k};",
+            f"max_reidentification_probability is {probability:.3f} (exactly {probability!r}); expected at most "
+            f"{stricter['max_reidentification_probability']};",
+            f"share_in_homogeneous_classes is {certain:.3f} (exactly {certain!r}); expected at most {share}.",
+            f"into classes of at least {k},",
+            f"an information loss of {own['stricter_loss']} instead of {own['loss']}.",
+            f"its score of {own['copula']} depends on the records",
+            "Python 3.11, 3.12 or 3.13",
+        ],
+    )
+    assert re.findall(NUMBER, left) == []
+
+
+def test_the_figures_of_the_copula_beside_mst_are_those_of_the_same_split():
+    contract = rand_hie_contract(banded=True)
+    split = split_records(contract.admit(load_rand_hie(banded=True)), seed=1)
+    original, control = (each.drop(columns=contract.person) for each in split)
+    synthetic = synthesize(original, seed=0)
+    score = assess_mpuccs(original, synthetic, control, max_baseline_cols=3).scores["privacy_risk_score"]
+    worth = assess_utility(original, synthetic, control).scores
+    page = (REPOSITORY / "docs" / "differential-privacy.md").read_text()
+    row = f"{score:.3f} | no | {worth['utility_lower']:.3f} | {worth['utility_columns_lower']:.3f} | released |"
+    assert f"| `gaussian_copula` | {row}" in page
 
 
 def test_the_quickstart_says_how_far_its_stages_are(quickstart):
