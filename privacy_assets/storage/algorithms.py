@@ -15,7 +15,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     "semantic_assessment": 1,
     "utility_assessment": 1,
     "linkage_audit": 1,
-    "anonymization": 1,
+    "anonymization": 2,
 }
 
 

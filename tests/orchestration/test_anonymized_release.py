@@ -293,7 +293,7 @@ def test_a_table_by_another_version_of_the_algorithm_is_refused(project, monkeyp
     with monkeypatch.context() as earlier:
         earlier.setitem(VERSIONS, "anonymization", 0)
         project.run(definitions, "source", "anonymized")
-    reason = "another version of the algorithm made anonymized; expected anonymization/1"
+    reason = "another version of the algorithm made anonymized; expected anonymization/2"
     assert_refused(project, run_release(project, definitions), reason)
     project.run(definitions, "anonymized")
     assert_released(project, run_release(project, definitions))

@@ -16,6 +16,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
+from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of, people, synthetic_people
 
@@ -153,6 +154,7 @@ def test_a_table_narrower_than_the_required_combinations_is_searched_in_full(tmp
     definitions = project.definitions(
         contract=narrow,
         assessment=None,
+        policy=Policy((Limit("privacy_risk_score", 0.999, "at_most"),)),
         source=lambda: people(300, 1)[["patient", "age", "plan"]],
         synthetic=ExternalSynthetic(lambda: synthetic_people(300, 2)[["age", "plan"]], control_was_withheld=True),
     )

@@ -31,7 +31,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Synthesis,
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.storage.algorithms import VERSIONS
+from privacy_assets.storage.algorithms import VERSIONS, algorithm_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
@@ -498,7 +498,7 @@ def test_an_assessment_by_another_version_of_its_algorithm_is_refused(project, m
     assert_refused(
         project,
         release_alone(project, definitions),
-        f"another version of the algorithm made {assessment}; expected {assessment}/1",
+        f"another version of the algorithm made {assessment}; expected {algorithm_of(assessment)}",
     )
     project.run(definitions, *ASSESSMENTS)
     assert_released(project, release_alone(project, definitions))

@@ -53,7 +53,7 @@ def source() -> pd.DataFrame:
 
 
 def with_one_rare_job() -> pd.DataFrame:
-    made = synthetic_people(180, 3)[["age", "plan"]].assign(job="cook")
+    made = synthetic_people(180, 3)[["age", "plan"]].assign(job=workers(180, 3)["job"].replace(RARE, "cook"))
     made.loc[:1, "job"] = RARE
     return made
 

@@ -22,7 +22,9 @@ def visits(n_people, seed):
 
 def test_the_stages_count_people_and_the_report_says_so(project):
     visits(300, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
-    synthetic_people(180, 5).to_parquet(project.root / "data" / "synthetic.parquet", index=False)
+    synthetic_people(180, 5).assign(cost=visits(60, 5)["cost"]).to_parquet(
+        project.root / "data" / "synthetic.parquet", index=False
+    )
     result = project.run(project.definitions())
     assert result.success, failure_of(result)
     [release] = project.releases()
