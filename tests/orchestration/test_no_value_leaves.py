@@ -260,7 +260,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
         contract={"columns": numbered},
         policy=Policy(limits),
         source=lambda: sentinel_people().assign(number=range(INTEGER, INTEGER + 120)),
-        synthetic=ExternalSynthetic(lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180))),
+        synthetic=ExternalSynthetic(lambda: sentinel_synthetic().assign(number=range(INTEGER + 20, INTEGER + 110))),
         anonymized=AnonymizationSettings(k=5, pictured=("income", "admitted")),
         semantic_risk=SemanticRiskSettings(),
     )
