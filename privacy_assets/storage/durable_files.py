@@ -124,14 +124,14 @@ def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) 
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+def locked(path: Path, *, wait: bool = True, make: bool = True) -> Iterator[bool]:
     """Lock a directory against other users of `locked`, or report that it is locked; the lock ends with the process.
 
-    Any other path is a file, made if it is missing: network file systems do not lock directories.
+    Any other path is a file, made if it is missing unless not ``make``: network file systems do not lock directories.
 
     Yields whether the lock was obtained, which is always true with ``wait``.
     """
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT if make and not path.is_dir() else os.O_RDONLY, PRIVATE_FILE_MODE)
     try:
         is_obtained = True
         try:

@@ -31,7 +31,7 @@ def temporary_directory(parent: Path) -> Iterator[Path]:
     for abandoned in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if abandoned.lstat().st_uid == os.geteuid():
-                with locked(abandoned, wait=False) as is_abandoned:
+                with locked(abandoned, wait=False, make=False) as is_abandoned:
                     if is_abandoned:
                         shutil.rmtree(abandoned, ignore_errors=True)
     with contextlib.ExitStack() as stack:
@@ -40,7 +40,7 @@ def temporary_directory(parent: Path) -> Iterator[Path]:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             # Another process may have taken it for an abandoned one before it was locked.
             with contextlib.suppress(FileNotFoundError):
-                made = path if stack.enter_context(locked(path, wait=False)) and path.exists() else None
+                made = path if stack.enter_context(locked(path, wait=False, make=False)) and path.exists() else None
         try:
             yield made
         finally:

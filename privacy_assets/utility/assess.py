@@ -140,12 +140,12 @@ class Judge:
         See `assess_utility`.
     seed : int
         Seed of the queries and pairs.
-    n_queries : int
+    n_queries : int, default 2,000
         Number of counting queries; without any, their figures are None.
     """
 
     def __init__(
-        self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0, n_queries: int = N_QUERIES
+        self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0, n_queries: int | None = None
     ) -> None:
         require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
         _check_tables(original, control)
@@ -154,7 +154,7 @@ class Judge:
         codes, of_control = self.grid.encode(original, "original"), self.grid.encode(control, "control")
         random = np.random.default_rng(self.seed)
         is_ordered = [bins.is_ordered for bins in self.grid.columns]
-        self.plan = make_plan(of_control, self.grid.n_bins, is_ordered, n_queries, random)
+        self.plan = make_plan(of_control, self.grid.n_bins, is_ordered, N_QUERIES if n_queries is None else n_queries, random)
         self.problem = _too_few(len(original), len(control))
         if self.problem:
             return
