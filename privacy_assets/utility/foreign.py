@@ -29,28 +29,32 @@ ZEROS: Final = {
 def why_foreign(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFrame | None) -> str:
     """Return why records cannot be compared with people, and the farthest columns; empty if they can.
 
-    The tables have the same columns, and texts are compared in one spelling. The control judges; with fewer than 300
-    people in it, all real people do.
+    The tables have the same columns, and texts are compared in one spelling. The control judges; if it has fewer than
+    300 people, so does at least half of the originals. The others are the measure of what a table of the release's size
+    is worth, because fewer records are farther from people.
 
     The worth of single columns or of pairs is below 0: so is the upper end of its interval, because independent columns
     are worth 0 in pairs, except by chance. Or a column is far from real people, and farther than a uniform one, and has
     at least half as many values: a column that collapsed to few values cannot be undone.
     """
-    people = control
-    if people is None or len(people) < FEWEST_CONTROL:
-        people = pd.concat([original, control], ignore_index=True)
-    original, synthetic, people = (
+    people, own = control, original.sample(frac=1, random_state=0)
+    n_lacked = FEWEST_CONTROL - (0 if control is None else len(control))
+    if n_lacked > 0:
+        n_judges = max(n_lacked, len(own) // 2)
+        people, own = pd.concat([own.iloc[:n_judges], control], ignore_index=True), own.iloc[n_judges:]
+    own, synthetic, people = (
         each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys)
-        for each in (original, synthetic, people)
+        for each in (own.head(len(synthetic)), synthetic, people)
     )
-    found = Judge(original, people, n_queries=0).assess(synthetic)
+    if own.empty:
+        return ""
+    found = Judge(own, people, n_queries=0).assess(synthetic)
     if "distance" not in found.columns:
         return ""
     below = [name for name in ZEROS if (upper := found.scores[name + UPPER]) is not None and upper < 0]
     columns = found.columns.set_index("column")
     is_far = (columns["distance"] > FAR) & (columns["distance"] > columns["distance_of_uniform"])
-    alike = original.head(len(synthetic))
-    far = [name for name in columns.index[is_far] if 2 * synthetic[name].nunique() >= alike[name].nunique()]
+    far = [name for name in columns.index[is_far] if 2 * synthetic[name].nunique() >= own[name].nunique()]
     if not below and not far:
         return ""
     said = [f"{name} is {number(found.scores[name] or 0.0)}, farther from people than {ZEROS[name]}" for name in below]

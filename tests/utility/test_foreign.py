@@ -112,6 +112,36 @@ def test_no_honest_table_is_foreign(method, n):
     assert why_foreign(original, honest(method, original), people(n // 2, 1)) == ""
 
 
+@pytest.mark.parametrize("n_released", [60, 180, 3000])
+@pytest.mark.parametrize("n_control", [0, 60, 400])
+def test_records_of_columns_that_do_not_depend_on_each_other_are_not_foreign(n_control, n_released):
+    def independent(n, seed):
+        random = np.random.default_rng(seed)
+        return pd.DataFrame(
+            {
+                "cost": random.integers(0, 3000, n) / 10,
+                "age": random.integers(0, 90, n),
+                "job": random.choice(list("abcd"), n, p=[0.5, 0.3, 0.15, 0.05]),
+                "plan": random.choice(["gold", "none"], n),
+            }
+        )
+
+    control = independent(n_control, 1) if n_control else None
+    for seed in range(5):
+        for n_original in (240, 1000):
+            assert why_foreign(independent(n_original, seed), independent(n_released, 10 + seed), control) == ""
+
+
+@pytest.mark.parametrize("n_released", [20, 60, 150])
+def test_few_records_of_an_honest_synthesizer_are_not_foreign(n_released):
+    random = np.random.default_rng(0)
+    for seed in range(5):
+        original, others = people(1000, seed), people(n_released, 20 + seed)
+        shuffled = pd.DataFrame({name: random.permutation(column.to_numpy()) for name, column in others.items()})
+        for released in (others, shuffled):
+            assert why_foreign(original, released, people(400, 40 + seed)) == ""
+
+
 def test_tables_too_small_to_judge_are_not_called_foreign():
     original = people(100, 0)
     assert why_foreign(original, reflected(original), people(100, 1)) == ""
