@@ -22,6 +22,7 @@ from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses,
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
@@ -76,8 +77,9 @@ def verify_anonymity(
     Notes
     -----
     Labels are compared exactly (0.1 + 0.2 differs from 0.3, as a reader can see; 0.0 equals -0.0). A missing value is
-    only equal to itself. Unused categories are ignored. l and t are computed for each sensitive column and count rows.
-    All measures are necessary, not sufficient: they do not depend on how the table was made.
+    only equal to itself. Unused categories are ignored. Sensitive texts are compared in one spelling: ``Flu`` and
+    ``flu`` do not hide each other. l and t are computed for each sensitive column and count rows. All measures are
+    necessary, not sufficient: they do not depend on how the table was made.
     """
     roles = {
         "quasi_identifiers": column_names(quasi_identifiers, "quasi_identifiers"),
@@ -171,8 +173,11 @@ class MeasuredColumn:
 
     @classmethod
     def read(cls, column: pd.Series[Any], where: str) -> MeasuredColumn:
-        """Read a sensitive column. Numbers, times, durations, periods, intervals and ordered categories are ordered."""
-        values = read_column(column, where)
+        """Read a sensitive column, texts in one spelling.
+
+        Numbers, times, durations, periods, intervals and ordered categories are ordered.
+        """
+        values = read_column(spelled_alike(column), where)
         is_ordered = values.kind in ORDERED_KINDS
         if values.is_ranked:
             is_ordered = True

@@ -30,6 +30,7 @@ from privacy_assets.anonymization.sensitive_values import SensitiveValues
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
+from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.coded_columns import CodedColumn, unload
@@ -204,11 +205,15 @@ def _coded_table(columns: Mapping[str, CodedColumn], settings: AnonymizeSettings
     )
 
 
-def _dimensions(columns: Mapping[str, CodedColumn], names: tuple[str, ...]) -> list[Dimension]:
+def _dimensions(
+    columns: Mapping[str, CodedColumn],
+    names: tuple[str, ...],
+    read: Callable[[pd.Series[Any]], pd.Series[Any]] = lambda column: column,
+) -> list[Dimension]:
     found, problems = [], []
     for name in names:
         try:
-            own = read_dimension(columns[name].distinct)
+            own = read_dimension(read(columns[name].distinct))
         except InvalidTableError as error:
             problems.append(str(error))
             continue
@@ -219,7 +224,7 @@ def _dimensions(columns: Mapping[str, CodedColumn], names: tuple[str, ...]) -> l
 
 
 def _sensitive_values(columns: Mapping[str, CodedColumn], names: tuple[str, ...]) -> SensitiveValues:
-    dimensions = _dimensions(columns, names)
+    dimensions = _dimensions(columns, names, spelled_alike)
     first = np.cumsum([0, *(each.scale.n_values for each in dimensions)]).astype(np.int64)
     n_rows = len(next(iter(columns.values())))
     codes = np.zeros((n_rows, len(dimensions)), np.int32)

@@ -19,6 +19,7 @@ from privacy_assets.anonymization.kernels.models import (
 )
 from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
@@ -62,8 +63,8 @@ class SensitiveValues(NamedTuple):
 
 
 def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValues:
-    """Read the sensitive columns."""
-    dimensions = read_dimensions(table, names)
+    """Read the sensitive columns, texts in one spelling."""
+    dimensions = read_dimensions(table[list(names)].apply(spelled_alike), names)
     first = np.cumsum([0, *(d.scale.n_values for d in dimensions)]).astype(np.int64)
     codes = np.zeros((len(table), len(dimensions)), np.int32)
     for v, dimension in enumerate(dimensions):

@@ -71,6 +71,26 @@ def spelled_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(np.array([*spelled, None], object)[codes], column.index)
 
 
+def spelled_alike(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column, of the same dtype, in which each text is the first of the texts that are spelled alike.
+
+    Words for a missing value, such as ``none``, are values.
+    """
+    try:
+        codes, distinct = pd.factorize(column)
+    except TypeError:  # lists and the like, which the coding step refuses
+        return column
+    if not any(isinstance(value, str) for value in distinct):
+        return column
+    first: dict[Any, int] = {}
+    keys = (canonical(value) or value.strip().casefold() if isinstance(value, str) else value for value in distinct)
+    alike = np.array([*(first.setdefault((type(key), key), place) for place, key in enumerate(keys)), -1])
+    rows = np.flatnonzero(alike[codes] != codes)
+    written = column.copy()
+    written.iloc[rows] = distinct.take(alike[codes[rows]])
+    return written
+
+
 def _plain(text: str) -> str:
     """Return a text without what only its writing adds."""
     if not (text.isascii() and text.isprintable()):

@@ -45,8 +45,8 @@ _SEPARATORS = ";\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
 _IGNORED = r"\s\x00-\x20\x7f-\xa0\"'\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff"
 _BEGINS_FORMULA = re.compile(rf"[\t\r\n']|[{_IGNORED}]*{_SIGN}")
-# What follows a separator ends before the next one, so that many separators take no longer. Python 3.11.2 matches a group
-# that does not give back (``*+``) wrongly.
+# What follows a separator ends before the next one, so that many separators take no longer. Groups that do not give
+# back (``*+``) match wrongly in Python 3.11.2.
 _BEGINS_INSIDE = re.compile(rf"[{_SEPARATORS}](?='|(?:(?![{_SEPARATORS}])[{_IGNORED}])*{_SIGN})")
 _ESCAPED_INSIDE = re.compile(rf"([{_SEPARATORS}]){ESCAPE}")
 _PLAIN_BUT = rf'(?s)^[^A-Za-z0-9]|[",{_SEPARATORS}]'

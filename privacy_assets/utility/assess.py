@@ -154,7 +154,9 @@ class Judge:
         codes, of_control = self.grid.encode(original, "original"), self.grid.encode(control, "control")
         random = np.random.default_rng(self.seed)
         is_ordered = [bins.is_ordered for bins in self.grid.columns]
-        self.plan = make_plan(of_control, self.grid.n_bins, is_ordered, N_QUERIES if n_queries is None else n_queries, random)
+        self.plan = make_plan(
+            of_control, self.grid.n_bins, is_ordered, N_QUERIES if n_queries is None else n_queries, random
+        )
         self.problem = _too_few(len(original), len(control))
         if self.problem:
             return

@@ -6,6 +6,7 @@ Where pycanon 1.3.6 (the peer of ``benchmarks/anonymity.py``) is wrong, the test
 import datetime as dt
 import json
 import math
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import privacy_assets
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -237,3 +239,42 @@ def test_one_row_and_many_columns_work():
     assert verify_anonymity(one, ["q"], ["s"]).k == 1
     wide = pd.DataFrame(np.arange(640).reshape(10, 64) // 320, columns=[f"c{i}" for i in range(64)])
     assert verify_anonymity(wide, list(wide.columns)).k == 5
+
+
+WRITTEN = {
+    "case": str.upper,
+    "a trailing blank": lambda text: text + " ",
+    "a zero-width space": lambda text: text + "\u200b",
+    "another normalization": lambda text: unicodedata.normalize("NFD", text),
+    "quotes": lambda text: f'"{text}"',
+    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() and c.isalpha() else c for c in text),
+}
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "category", "ordered"])
+@pytest.mark.parametrize("how", WRITTEN)
+def test_sensitive_texts_are_compared_in_one_spelling(how, dtype):
+    values = ["grippe \u00e9tat", "asthma"] * 20
+    written = [WRITTEN[how](value) if place % 4 > 1 else value for place, value in enumerate(values)]
+    if dtype in ("category", "ordered"):
+        dtype = pd.CategoricalDtype(sorted({*values, *written}), ordered=dtype == "ordered")
+    table = pd.DataFrame({"age": np.repeat(np.arange(8), 5), "illness": pd.Series(values, dtype=dtype)})
+    table.loc[table["age"] == 0, "illness"] = values[0]
+    in_two_ways = table.assign(illness=pd.Series(written, dtype=dtype).where(table["age"] > 0, table["illness"]))
+    in_two_ways.loc[[1, 3], "illness"] = WRITTEN[how](values[0])
+    found = verify_anonymity(in_two_ways, ["age"], ["illness"])
+    assert found == verify_anonymity(table, ["age"], ["illness"])
+    assert (found.l_distinct, found.share_in_homogeneous_classes) == (1, 5 / 40)
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_a_class_is_not_diverse_because_a_value_is_written_in_two_ways(how):
+    random = np.random.default_rng(0)
+    illness = random.choice(["grippe \u00e9tat", "asthma"], 400)
+    table = pd.DataFrame({"age": random.integers(20, 60, 400), "illness": illness})
+    written = table.assign(illness=[WRITTEN[how](value) if place % 2 else value for place, value in enumerate(illness)])
+    asked = {"quasi_identifiers": ["age"], "sensitive": ["illness"], "k": 5, "l_diversity": 2}
+    made, other = (privacy_assets.anonymize(each, **asked) for each in (table, written))
+    assert sorted(made.table["age"]) == sorted(other.table["age"])
+    assert set(other.table["illness"]) == set(written["illness"])
+    assert verify_anonymity(other.table, ["age"], ["illness"]).l_distinct == 2
