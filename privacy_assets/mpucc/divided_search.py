@@ -69,6 +69,7 @@ class _Level:
     n_synthetic: int
     has_people: bool
     most_records: int
+    takes_any: bool
 
     def columns_of(self, part: Part) -> list[int]:
         """Return the columns that a task of a part needs: those of its buckets, and all later ones."""
@@ -228,8 +229,8 @@ class _SearchBucket:
             copied = take_rows(blocks, copies)
             is_grouped = combos.shape[1] >= FIRST_GROUPED_SIZE
             suffixes = suffix_groups(copied) if is_grouped else no_suffix_groups(len(blocks_of))
-            identify(combos, is_skipped, 0, n_combos, copied, suffixes, len(copies), n_open, n_synthetic, first,
-                     partner, is_checked, is_live)  # fmt: skip
+            identify(combos, is_skipped, 0, n_combos, copied, suffixes, len(copies), n_open, n_synthetic,
+                     self.level.takes_any, first, partner, is_checked, is_live)  # fmt: skip
         n_unique = np.zeros(0, np.int64)
         if self.with_profile and n_subject and not part.is_base:
             synthetic = take_rows(blocks, np.arange(n_subject))
@@ -309,10 +310,12 @@ class DividedSearch(LevelSearch):
         alpha: float | None,
         min_entropy_gain: float,
         is_sought: NDArray[np.bool_] | None,
+        *,
+        takes_any: bool = False,
     ) -> None:
         super().__init__(
             group_by_width(columns, n_codes), n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
-            is_sought,
+            is_sought, takes_any=takes_any,
         )  # fmt: skip
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
@@ -329,7 +332,13 @@ class DividedSearch(LevelSearch):
         division = Division(self.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
         has_people = self.subjects is not None
         level = _Level(
-            tuple(division.parts), self.n_codes, len(self.weights), n_synthetic, has_people, self.most_records
+            tuple(division.parts),
+            self.n_codes,
+            len(self.weights),
+            n_synthetic,
+            has_people,
+            self.most_records,
+            self.takes_any,
         )
         is_open = np.zeros(n_synthetic, np.bool_)
         is_open[open_rows] = True
@@ -398,6 +407,7 @@ def find_mpuccs_by(
     *,
     subjects: NDArray[np.int32] | None = None,
     is_sought: NDArray[np.bool_] | None = None,
+    takes_any: bool = False,
     only_with_first: bool = False,
     max_size: int,
     max_combinations: int | None = None,
@@ -420,6 +430,7 @@ def find_mpuccs_by(
             weights,
             subjects=subjects,
             is_sought=is_sought,
+            takes_any=takes_any,
             only_with_first=only_with_first,
             max_size=max_size,
             max_combinations=max_combinations,
@@ -432,7 +443,7 @@ def find_mpuccs_by(
     with engine.place(columns_to_place(columns, weights, subjects)) as batches:
         search = DividedSearch(
             engine, batches, columns, n_codes, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
-            is_sought,
+            is_sought, takes_any=takes_any,
         )  # fmt: skip
         return search_levels(
             search,

@@ -99,11 +99,12 @@ class SyntheticSearch:
         max_size: int | None = None,
         max_combinations: int | None = None,
         is_sought: NDArray[np.bool_] | None = None,
+        takes_any: bool = False,
     ) -> SearchResult:
         """Search the synthetic records against another table, by default up to the size of the settings.
 
         Without ``max_combinations`` it is complete, however long that takes. With ``is_sought``, only these synthetic
-        rows are identified.
+        rows are identified; with ``takes_any``, by any number of records of the other table.
         """
         largest = self.max_size if max_size is None else max_size
         settings = self.settings
@@ -111,8 +112,9 @@ class SyntheticSearch:
         return find_mpuccs_by(
             self.engine,
             *self._coded(other),
-            subjects=None if _are_rows(other) else self._subjects(other),
+            subjects=None if takes_any or _are_rows(other) else self._subjects(other),
             is_sought=is_sought,
+            takes_any=takes_any,
             only_with_first=self.only_with_first,
             max_size=largest,
             max_combinations=max_combinations,
@@ -130,6 +132,37 @@ class SyntheticSearch:
         original = self.tables.original
         found = self.against(original, "against original", with_profile=False, max_size=max_size, is_sought=~known)
         return count_identified(self, known | (found.combo_of_row >= 0))
+
+    def originals_singled_out(self, found: SearchResult) -> NDArray[np.bool_]:
+        """Return which rows of the originals some synthetic record singles out, by any combination searched.
+
+        The original is the only one with the record's values on it, however many other records have them, too: what is
+        published beside a record protects nobody. Several rows of a person count if a record is identified by them.
+        """
+        tables = self.tables
+        is_singled_out = np.zeros(tables.original.n_distinct, np.bool_)
+        is_singled_out[found.partner_of_row[found.combo_of_row >= 0]] = True
+        of_row, _, weights = tables.original.subjects
+        is_sought = ~is_singled_out & (weights[of_row] == 1)
+        if not is_sought.any():
+            return is_singled_out
+        originals = replace(tables.original, people=None)
+        swapped = SyntheticSearch(
+            replace(tables, original=tables.synthetic, synthetic=originals),
+            self.settings,
+            self.n_threads,
+            self.progress,
+            engine=self.engine,
+        )
+        others = swapped.against(
+            tables.synthetic,
+            "originals against synthetic",
+            with_profile=False,
+            max_size=found.complete_size,
+            is_sought=is_sought,
+            takes_any=True,
+        )
+        return is_singled_out | (others.combo_of_row >= 0)
 
     def needed_columns(
         self, other: CodedTable, stage: str, places: Sequence[int]
@@ -375,11 +408,11 @@ def _of_any_size(search: SyntheticSearch, found: SearchResult, drawn: CodedTable
     }
 
 
-def _of_originals(search: SyntheticSearch, partners: NDArray[np.int64]) -> dict[str, Any]:
-    """Count the originals that are singled out, by the partners of all synthetic records that are identified."""
+def _of_originals(search: SyntheticSearch, is_singled_out: NDArray[np.bool_]) -> dict[str, Any]:
+    """Count the originals that are singled out."""
     original = search.tables.original
     of_row, _, _ = original.subjects
-    n_originals, n_identified = original.subjects.n_assessed, len(pd.unique(of_row[partners]))
+    n_originals, n_identified = original.subjects.n_assessed, len(pd.unique(of_row[is_singled_out]))
     counts = {} if original.people is None else {"people_identified": n_identified, "people_assessed": n_originals}
     share = wilson_interval(n_identified, n_originals, search.settings.confidence_level)
     return {
@@ -442,7 +475,7 @@ def score(search: SyntheticSearch, found: SearchResult, draws: Sequence[tuple[Co
         "identification_rate_interval_low": interval.low,
         "identification_rate_interval_high": interval.high,
         **_range_of_draws(of_draws, round(n_records)),
-        **_of_originals(search, found.partner_of_row[is_identified]),
+        **_of_originals(search, search.originals_singled_out(found)),
         **_of_any_size(search, found, draws[0][0]),
         "search": settings.search,
         "max_combo_size": found.complete_size,

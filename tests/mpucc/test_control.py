@@ -205,6 +205,7 @@ def test_progress_names_every_search():
         "original sample 1 of 2",
         "original sample 2 of 2",
         "against control",
+        "originals against synthetic",
         "control against original",
         *[f"{n_least} synthetic records against original"] * 3,
     ]

@@ -91,6 +91,15 @@ def find(original, synthetic, max_size, is_allowed=lambda combo: True):
     return found
 
 
+def singled_out(original, synthetic, max_size):
+    """Positions of originals who are the only one with the values of some synthetic record on a combination."""
+    people = set()
+    for combo in all_combinations(search_order(synthetic), max_size):
+        counts, published = Counter(project(original, combo)), set(project(synthetic, combo))
+        people |= {o for o, value in enumerate(project(original, combo)) if counts[value] == 1 and value in published}
+    return people
+
+
 def n_unique(synthetic, combo):
     return sum(count == 1 for count in Counter(project(synthetic, combo)).values())
 

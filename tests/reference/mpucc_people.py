@@ -44,3 +44,14 @@ def find(records, synthetic, max_size):
                 if together[value] <= count:
                     found.setdefault(s, (combo, person, together[value]))
     return found
+
+
+def singled_out(records, synthetic, max_size):
+    """People of whom one record has values on a combination that synthetic records have, too, and nobody else."""
+    people = set()
+    for combo in all_combinations(search_order(synthetic), max_size):
+        published = set(project(synthetic, combo))
+        for value, own in whose(records, combo).items():
+            if value in published and list(own.values()) == [1]:
+                people.update(own)
+    return people

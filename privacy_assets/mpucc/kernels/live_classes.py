@@ -184,15 +184,16 @@ def _match_live(
     n_codes: int,
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
+    takes_any: bool,
     ordinal: int,
     first: NDArray[np.int64],
     partner: NDArray[np.int32],
 ) -> bool:
     """Record every open synthetic row that one more column turns into a 1:1 pair; return whether a live part remains.
 
-    Classes as in :func:`_split_live`. ``first[s]`` keeps the smallest ordinal (ordinals are ascending) and
-    ``partner[s]`` the original row of that pair. Counting of large classes stops early once no value occurs exactly
-    once, because they cannot identify a record then.
+    With ``takes_any``, any number of original rows takes the place of one. Classes as in :func:`_split_live`.
+    ``first[s]`` keeps the smallest ordinal (ordinals are ascending) and ``partner[s]`` the original row of that pair.
+    Counting of large classes stops early once no value occurs exactly once, because they cannot identify a record then.
     """
     is_live = False
     for i in range(n_classes):
@@ -205,7 +206,7 @@ def _match_live(
                 if code_at(memory, offset, shift, row) == value:
                     found += 1
                     match = row
-            if found == 1:
+            if found == 1 or (takes_any and found > 1):
                 if first[rows[start]] > ordinal:
                     first[rows[start]] = ordinal
                     partner[rows[start]] = match
@@ -257,7 +258,7 @@ def _match_live(
                 n_synthetic, n_original = counts[value, 0], counts[value, 1]
                 counts[value, 0] = 0
                 if n_original > 0:
-                    if n_synthetic + n_original > 2:
+                    if n_synthetic > 1 or (n_original > 1 and not takes_any):
                         is_live = True
                     elif first[counts[value, 2]] > ordinal:
                         first[counts[value, 2]] = ordinal
@@ -276,6 +277,7 @@ def identify(
     n_rows: int,
     n_open: int,
     n_synthetic: int,
+    takes_any: bool,
     first: NDArray[np.int64],
     partner: NDArray[np.int32],
     is_checked: NDArray[np.bool_],
@@ -284,9 +286,9 @@ def identify(
     """Search the candidates from ``begin`` to ``stop``, all of one size and in lexicographic order.
 
     Rows are numbered open synthetic, other synthetic, original. Written in place: ``first`` and ``partner`` per open
-    row (see :func:`_match_live`; the ordinal is the position in ``candidates``), ``is_checked`` and ``is_live`` per
-    candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is not checked.
-    Memory: one row list per column of the prefix.
+    row (see :func:`_match_live`, also for ``takes_any``; the ordinal is the position in ``candidates``), ``is_checked``
+    and ``is_live`` per candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is
+    not checked. Memory: one row list per column of the prefix.
     """
     memory, offset, shift, n_codes, _ = blocks
     suffix_ids, first_suffix, n_groups = suffixes
@@ -315,4 +317,4 @@ def identify(
             continue
         c, d = candidates[i, depth], depth
         is_live[i] = _match_live(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                                 n_open, n_codes[c], counts, touched, i, first, partner)  # fmt: skip
+                                 n_open, n_codes[c], counts, touched, takes_any, i, first, partner)  # fmt: skip

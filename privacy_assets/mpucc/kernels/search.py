@@ -156,8 +156,10 @@ class LevelSearch:
         alpha: float | None,
         min_entropy_gain: float,
         is_sought: NDArray[np.bool_] | None,
+        *,
+        takes_any: bool = False,
     ) -> None:
-        self.blocks = blocks
+        self.blocks, self.takes_any = blocks, takes_any
         self.synthetic = take_rows(blocks, np.arange(n_synthetic))
         self.n_columns = len(blocks.n_codes)
         self.weights = weights
@@ -276,8 +278,8 @@ class LevelSearch:
             together = np.ones(n_open, np.int32)
             for begin, stop in slices:
                 if subjects is None:
-                    identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject, first,
-                             partner, is_checked, is_live)  # fmt: skip
+                    identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject,
+                             self.takes_any, first, partner, is_checked, is_live)  # fmt: skip
                 else:
                     identify_people(combos, is_skipped, begin, stop, blocks, len(rows), n_open, n_subject, subjects,
                                     weights, first, partner, together, is_checked, is_live)  # fmt: skip
@@ -334,6 +336,7 @@ def find_mpuccs(
     *,
     subjects: NDArray[np.int32] | None = None,
     is_sought: NDArray[np.bool_] | None = None,
+    takes_any: bool = False,
     only_with_first: bool = False,
     max_size: int,
     max_combinations: int | None = None,
@@ -362,6 +365,9 @@ def find_mpuccs(
         synthetic records as original ones with these values. Default: every original record is a person.
     is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
         Synthetic rows to identify; the others count where they have the same values. Default: all.
+    takes_any : bool
+        Whether a synthetic row is identified by any number of original rows with its values, and not by one alone; not
+        with ``subjects``.
     only_with_first : bool
         Search only the combinations that contain the first column.
     max_size : int
@@ -390,7 +396,9 @@ def find_mpuccs(
     a few numbers per combination checked.
     """
     blocks = group_by_width(columns, n_codes)
-    search = LevelSearch(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought)
+    search = LevelSearch(
+        blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought, takes_any=takes_any
+    )
     return search_levels(
         search,
         only_with_first=only_with_first,
