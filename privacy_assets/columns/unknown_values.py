@@ -12,12 +12,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import bdtrc
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, as_numbers, people_of_values
 from privacy_assets.display.numbers import percent
 
 BLIND: Final = 0.10
 """Share of synthetic values that nobody has, beyond that of real people, above which a column is blind."""
+BY_CHANCE: Final = 1e-3
+"""Probability of as many unknown values, were they as rare as among real people, below which they are no chance."""
 ROUNDING: Final = 0.005
 """Share of the range by which numbers may be outside it, because synthesizers round to fewer decimals."""
 MOST_COLUMNS_NAMED: Final = 10
@@ -58,7 +61,8 @@ def unknown_shares(
         return None
     if encoded.kind == "text":
         n_people = people_of_values(real, len(encoded.labels), None if whose is None else whose[is_known])
-        unknown, expected = float((n_people[synthetic] == 0).mean()), float((n_people[real] == 1).mean())
+        own = n_people[synthetic]
+        unknown, expected = float((own == 0).mean()), float((n_people[real] == 1).mean())
     else:
         people = [table for table in (tables[0], *tables[2:]) if table.kind != "missing"]
         known = np.concatenate([as_numbers(table, encoded.precision) for table in people])
@@ -66,10 +70,12 @@ def unknown_shares(
         low, high = np.nanmin(known), np.nanmax(known)
         is_outside = (own < low - ROUNDING * (high - low)) | (own > high + ROUNDING * (high - low))
         unknown, expected = float(is_outside.mean()), 2 / len(real)
+    n, rate = len(own), (expected * len(real) + 1) / (len(real) + 2)
+    is_chance = bdtrc(round(unknown * n) - 1, n, rate) >= BY_CHANCE if unknown else True
     return {
         "unknown": unknown,
         "expected": expected,
-        "blind": unknown - expected > BLIND and not may_be_invented,
+        "blind": unknown - expected > BLIND and not is_chance and not may_be_invented,
         "invented": may_be_invented and unknown >= 1 - BLIND,
     }
 

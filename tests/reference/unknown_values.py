@@ -1,5 +1,8 @@
 """The share of synthetic values that nobody has, value by value, without anything from the package."""
 
+from fractions import Fraction
+from math import comb
+
 from tests.reference.rare_values import compared_by
 
 ROUNDING = 0.005
@@ -29,3 +32,11 @@ def of_numbers(real, synthetic):
         return None
     margin = ROUNDING * (max(held) - min(held))
     return sum(not min(held) - margin <= value <= max(held) + margin for value in made) / len(made), 2 / len(held)
+
+
+def is_blind(real, synthetic, unknown, expected):
+    """Whether unknown values are many more than expected, and too many for chance; rates are exact."""
+    n, n_real = (sum(compared_by(value) is not None for value in values) for values in (synthetic, real))
+    n_unknown, rate = round(unknown * n), Fraction(round(expected * n_real) + 1, n_real + 2)
+    chance = sum(comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n_unknown, n + 1))
+    return unknown - expected > 0.1 and chance < Fraction(1, 1000)
