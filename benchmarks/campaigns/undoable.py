@@ -47,8 +47,9 @@ from benchmarks.campaigns.undoable_tables import TABLES, Anonymized, Synthetic, 
 from benchmarks.measurements import Measurements, add_json_option
 from privacy_assets.anonymization.anonymized_table import measure_anonymity
 from privacy_assets.anonymization.measured_loss import require_measured
+from privacy_assets.columns.unknown_values import said_of_blind
 from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.rare_values import RARE_VALUES, count_rare_values
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of, worth_of
@@ -65,11 +66,13 @@ from privacy_assets.release.metrics import (
     REIDENTIFICATION,
     SEMANTIC,
     UTILITY,
+    YES_NO_METRICS,
 )
 from privacy_assets.release.policy import USE_CASES, Policy, RequiredSettings
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.formal_context import released_scales
 from privacy_assets.utility.assess import assess_utility
+from privacy_assets.utility.foreign import why_foreign
 
 OUTCOMES = ("better", "changed", "unexplained", "refused", "worse", "equal")
 FAILURES = OUTCOMES[:3]
@@ -122,7 +125,6 @@ EQUALLY_NEAR = "which of several nearest records is drawn depends on how often e
 OF_THE_CONTROL = "the control changes as well, or the figure is a difference from it"
 OTHER_DRAWS = "other records are drawn where the values differ"
 HIDDEN_BY_OTHERS = "a fresh record with the same values makes a combination common; leakage_detected is the decision"
-FIRST_COMBINATION = "of each record, the original counts that its first combination in the order of columns singles out"
 BY_PLACE = "samples of the originals are drawn by their places"
 
 SHARES = _promise(
@@ -137,20 +139,25 @@ COUNTS = _promise(
     none={DILUTION: HIDDEN_BY_OTHERS},
 )
 """Counts over all records that are published."""
-ORIGINALS = COUNTS._replace(equal=COUNTS.equal - {OWNER}, none={**COUNTS.none, OWNER: FIRST_COMBINATION})
+ORIGINALS = _promise(
+    equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS), not_better=(MORE, DILUTION, NOISE, NOTATION, ONE_TO_ONE)
+)
 BASELINE = _promise(
     equal=(MORE, DILUTION, REPEATS, PARTS, UNITS, SPELLING, KINDS, NOTATION, ONE_TO_ONE),
     none={NOISE: "a product over the columns, alone; privacy_risk_score becomes larger by it"},
 )
 COPIES = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, DILUTION, NOTATION, ONE_TO_ONE),
-    none={NOISE: "no record is a copy in columns that are random"},
+    not_better=(MORE, DILUTION, NOTATION),
+    none={
+        NOISE: "no record is a copy in columns that are random",
+        ONE_TO_ONE: "a record that differs in one column is no verbatim copy; leakage_detected sees near ones",
+    },
 )
 VERBATIM = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, NOTATION, ONE_TO_ONE),
-    none={DILUTION: FEWER_COPIES_DRAWN, NOISE: COPIES.none[NOISE], OWNER: BY_PLACE},
+    not_better=(MORE, NOTATION),
+    none={**COPIES.none, DILUTION: FEWER_COPIES_DRAWN, OWNER: BY_PLACE},
 )
 EXCESS = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
@@ -158,9 +165,12 @@ EXCESS = _promise(
     none={**dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL), OWNER: BY_PLACE},
 )
 BESIDE_CONTROL = _promise(
-    equal=(REPEATS, PARTS, SPELLING, KINDS),
+    equal=(REPEATS, SPELLING, KINDS),
     not_better=(NOTATION,),
-    none={**dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL), UNITS: OTHER_DRAWS},
+    none={
+        **dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL),
+        **dict.fromkeys((PARTS, UNITS), OTHER_DRAWS),
+    },
 )
 TEST = _promise(
     equal=(SPELLING, KINDS),
@@ -264,24 +274,37 @@ def assess(release: Synthetic | Anonymized, *, with_worth: bool = True) -> Asses
 def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
     found = Assessed("synthetic")
     tables = (release.original, release.synthetic, release.control)
+    incomparable: list[str] = []
     threads = {name: value for name, value in release.options.items() if name == "n_threads"}
+
+    def decided(figures: Mapping[str, float | None]) -> Mapping[str, float | None]:
+        """Leave figures out as the gate does where records cannot be compared with people; what was found stays."""
+        if not incomparable:
+            return figures
+        found.sentences.update(dict.fromkeys(figures, " ".join(incomparable)))
+        return {name: value if name in YES_NO_METRICS and value else None for name, value in figures.items()}
 
     def searched() -> Mapping[str, float | None]:
         own = {"max_baseline_cols": min(MAX_COLUMNS, len(release.columns)), "person": release.person}
-        return metrics_of(assess_mpuccs(*tables, **own, **release.options))
+        assessment = assess_mpuccs(*tables, **own, **release.options)
+        people = [each if release.person is None else each.drop_duplicates(release.person) for each in tables[::2]]
+        of_people = [each[release.columns] for each in (people[0], release.synthetic, people[1])]
+        foreign = why_foreign(*of_people)
+        incomparable.extend(filter(None, [said_of_blind(assessment.settings["unknown_values"]), foreign]))
+        return decided(metrics_of(assessment))
 
     def tested() -> Mapping[str, float | None]:
         scores = assess_disclosure(*tables, person=release.person, **threads).scores
-        decided = figures_of_disclosure(scores, REQUIRED)
+        figures = figures_of_disclosure(scores, REQUIRED)
         found.p_value = scores["adjusted_p_value"]
-        found.sentences[LEAKAGE_DETECTED] = decided.remark
-        return decided.metrics
+        found.sentences[LEAKAGE_DETECTED] = figures.remark
+        return decided(figures.metrics)
 
     def counted() -> Mapping[str, float | None]:
         people = [release.original, release.control]
-        return count_rare_values(
-            release.synthetic, people, people_per_value=PEOPLE_PER_VALUE, person=release.person
-        ).metrics
+        counted = count_rare_values(release.synthetic, people, people_per_value=PEOPLE_PER_VALUE, person=release.person)
+        found.sentences[RARE_VALUES_RELEASED] = counted.remark
+        return counted.metrics
 
     def valued() -> Mapping[str, float | None]:
         own = [table[release.columns] for table in tables]

@@ -216,6 +216,27 @@ class Judge:
             return UtilityAssessment(dict.fromkeys(_score_names()), *nothing, (problem,), settings)
         return self._assessed(count(codes, self.plan), settings)
 
+    def columns_worth_less_than_independent(self, released: pd.DataFrame) -> list[str]:
+        """Return the columns whose pairs are farther from those of people than if no column depended on another.
+
+        The upper end of the worth of a column's pairs is below 0, at 95 % for all columns together. A column counts
+        only if the pairs of the originals show that it depends on others. The release has all columns.
+        """
+        if self.problem or _too_few(len(self.original), len(self.control), len(released)) or not self.plan.pairs:
+            return []
+        names = self.grid.names
+        of_column = np.array([[place in pair for place in range(len(names))] for pair in self.plan.pairs], np.float64)
+        errors = self._errors(count(self.grid.encode(released, "release"), self.plan))
+        kept = (self._shuffled.pairs - errors.pairs) @ of_column
+        best = (self._shuffled.pairs - self._originals.pairs) @ of_column
+        n_errors = _t_quantile((1 - CONFIDENCE) / len(names))
+        lost = []
+        for name, own, whole in zip(names, kept.T, best.T, strict=True):
+            if (whole > 0).all() and whole[0] > max(n_errors * _jackknife_error(whole), 1e-12):
+                worth = own / whole
+                lost += [name] if worth[0] + n_errors * _jackknife_error(worth) < 0 else []
+        return lost
+
     def _errors(self, counts: Counts) -> _Errors:
         return self._errors_of(counts.of(ALL_AND_WITHOUT_ONE), self._judged)
 
@@ -343,11 +364,11 @@ class Judge:
 
 
 @cache
-def _t_quantile() -> float:
+def _t_quantile(outside: float = 1 - CONFIDENCE) -> float:
     """Return the number of standard errors from the middle to the end of an interval from this many groups."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(N_GROUPS - 1, 0.5 + CONFIDENCE / 2))
+    return float(stdtrit(N_GROUPS - 1, 1 - outside / 2))
 
 
 def _known_values(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

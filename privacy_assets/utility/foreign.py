@@ -34,8 +34,9 @@ def why_foreign(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.Dat
     is worth, because fewer records are farther from people.
 
     The worth of single columns or of pairs is below 0: so is the upper end of its interval, because independent columns
-    are worth 0 in pairs, except by chance. Or a column is far from real people, and farther than a uniform one, and has
-    at least half as many values: a column that collapsed to few values cannot be undone.
+    are worth 0 in pairs, except by chance; or so it is for the pairs of some column. Or a column is far from real
+    people, and farther than a uniform one, and has at least half as many values: a column that collapsed to few values
+    cannot be undone.
     """
     people, own = control, original.sample(frac=1, random_state=0)
     n_lacked = FEWEST_CONTROL - (0 if control is None else len(control))
@@ -48,17 +49,20 @@ def why_foreign(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.Dat
     )
     if own.empty:
         return ""
-    found = Judge(own, people, n_queries=0).assess(synthetic)
+    judge = Judge(own, people, n_queries=0)
+    found = judge.assess(synthetic)
     if "distance" not in found.columns:
         return ""
     below = [name for name in ZEROS if (upper := found.scores[name + UPPER]) is not None and upper < 0]
     columns = found.columns.set_index("column")
     is_far = (columns["distance"] > FAR) & (columns["distance"] > columns["distance_of_uniform"])
     far = [name for name in columns.index[is_far] if 2 * synthetic[name].nunique() >= own[name].nunique()]
-    if not below and not far:
+    lost = judge.columns_worth_less_than_independent(synthetic)
+    if not below and not far and not lost:
         return ""
     said = [f"{name} is {number(found.scores[name] or 0.0)}, farther from people than {ZEROS[name]}" for name in below]
     said += [f"the columns {far[:MOST_COLUMNS]} are farther from people than uniform ones"] if far else []
+    said += [f"the columns {lost[:MOST_COLUMNS]} depend on others in another way than people's"] if lost else []
     beyond = (columns["distance"] - columns["distance_of_originals"]).sort_values(ascending=False, kind="stable")
     return (
         f"The records cannot be compared with people: {'; '.join(said)}. Farthest are "
