@@ -307,7 +307,8 @@ def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
         return counted.metrics
 
     def valued() -> Mapping[str, float | None]:
-        own = [table[release.columns] for table in tables]
+        # The columns of the originals, in their order, as those of a contract.
+        own = [table[[name for name in release.original if name in release.columns]] for table in tables]
         return worth_of(assess_utility(*own))
 
     found.add(MPUCC, searched)

@@ -163,7 +163,7 @@ class Judge:
         counted = count(of_control, self.plan)
         self._judged = counted.of(ALL_AND_WITHOUT_ONE)
         own = count(codes, self.plan)
-        shuffled = count(np.stack([random.permutation(bins) for bins in codes]), self.plan)
+        shuffled = count(np.stack([random.permutation(np.sort(bins)) for bins in codes]), self.plan)
         self._originals, self._shuffled = self._errors(own), self._errors(shuffled)
         self._median_error = self._median_error_of(own.of(ALL_AND_WITHOUT_ONE))
         self._uniform = self._distances_of_uniform()

@@ -173,11 +173,13 @@ def count(codes: NDArray[np.uint8], plan: Plan) -> Counts:
     Parameters
     ----------
     codes : ndarray of shape (n_columns, n_rows), dtype=uint8
-        Bins. Rows are divided into groups by a permutation that depends only on their number.
+        Bins. Rows are divided into groups by a permutation that depends only on their number, in the order of their
+        bins: the order of the table changes nothing.
     plan : Plan
     """
     n_rows = codes.shape[1]
-    place = np.random.default_rng(n_rows).permutation(n_rows)
+    place = np.empty(n_rows, np.int64)
+    place[np.lexsort(codes)] = np.random.default_rng(n_rows).permutation(n_rows)
     groups = (place % N_GROUPS).astype(np.int64)
     with_group = [groups * n + bins for bins, n in zip(codes, plan.n_bins, strict=True)]
     columns = [

@@ -67,14 +67,17 @@ def as_reference(judge, released):
     is_ordered = [each.is_ordered for each in judge.grid.columns]
     plan = counted.make_plan(codes, judge.grid.n_bins, is_ordered, assess.N_QUERIES, random)
     own = judge.grid.encode(table, "original")
-    orders = np.stack([random.permutation(each) for each in own])
+    orders = np.stack([random.permutation(np.sort(each)) for each in own])
+    orders = orders[:, np.lexsort(orders)]
     label = [bins[name] for name in names]
     shuffled = [tuple(label[j][code] for j, code in enumerate(row)) for row in orders.T.tolist()]
     queries = [
         [(j, {label[j][b] for b in np.flatnonzero(kept)}) for j, kept in zip(query.columns, query.kept, strict=True)]
         for query in plan.queries
     ]
-    sides = [rows_of(each, finds) for each in (released, judge.control, table)]
+    # Groups of rows are those of an order by bins.
+    in_order = [each.iloc[np.lexsort(judge.grid.encode(each, "release"))] for each in (released, judge.control, table)]
+    sides = [rows_of(each, finds) for each in in_order]
     flat = [reference.uniform(plain(table[name]), bins[name], cuts[name]) for name in names]
     return (*sides, shuffled), label, flat, queries
 
@@ -117,6 +120,17 @@ def test_figures_equal_the_plain_reference(kinds, sizes, seed):
                 margin = stats.t.ppf(0.975, 9) * reference.jackknife_error([each[name] for each in left_out])
                 assert found[f"{name}_upper"] - found[name] == pytest.approx(margin, rel=1e-4, abs=1e-6), name
                 assert found[name] - found[f"{name}_lower"] == pytest.approx(margin, rel=1e-4, abs=1e-6), name
+
+
+def test_the_order_of_rows_changes_no_figure():
+    kinds = sorted(KINDS)[:4]
+    original, released, control = (related(kinds, n, seed) for seed, n in enumerate((400, 350, 320)))
+    found = assess.Judge(original, control, n_queries=50).assess(released).scores
+    moved = (each.sample(frac=1, random_state=7).reset_index(drop=True) for each in (original, control, released))
+    original, control, released = moved
+    again = assess.Judge(original, control, n_queries=50).assess(released).scores
+    assert again == pytest.approx(found, rel=1e-9, nan_ok=True)
+    assert found["utility_columns"] is not None
 
 
 @pytest.fixture(scope="module")
