@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, as_numbers, people_of_values
 from privacy_assets.display.numbers import percent
@@ -52,6 +51,8 @@ def unknown_shares(
         the range of real people. ``expected``: the same of a real person, who is left out: share of real values that
         nobody else has; of numbers 2 / n. None for booleans, and without values on either side.
     """
+    from scipy.special import bdtrc
+
     codes = encoded.all_spelled
     missing = [code for code, label in enumerate(encoded.labels[-1:], len(encoded.labels) - 1) if label is None]
     synthetic, real = codes.pop(1), np.concatenate(codes)
