@@ -125,6 +125,7 @@ EQUALLY_NEAR = "which of several nearest records is drawn depends on how often e
 OF_THE_CONTROL = "the control changes as well, or the figure is a difference from it"
 OTHER_DRAWS = "other records are drawn where the values differ"
 HIDDEN_BY_OTHERS = "a fresh record with the same values makes a combination common; leakage_detected is the decision"
+BY_COLUMN = "counting queries are drawn by the places of columns, which the contract fixes"
 BY_PLACE = "samples of the originals are drawn by their places"
 
 SHARES = _promise(
@@ -188,7 +189,7 @@ GUESSES = UPPER_END._replace(equal=UPPER_END.equal - {REPEATS}, none={**UPPER_EN
 RARE = _promise(
     equal=(REPEATS, NOISE, UNITS, SPELLING, KINDS), not_better=(MORE, DILUTION, PARTS, NOTATION, ONE_TO_ONE)
 )
-OF_WORTH = _promise(none=dict.fromkeys(EVERYTHING, WORTH))
+OF_WORTH = _promise(none={**dict.fromkeys(EVERYTHING, WORTH), OWNER: BY_COLUMN})
 OF_THE_LEDGER = _promise(equal=EVERYTHING)
 """Figures that are read from the ledger, not from a table."""
 OF_CLASSES = _promise(equal=(UNITS, SPELLING, KINDS, ONE_TO_ONE), not_better=(NOTATION,))
