@@ -83,6 +83,22 @@ def test_synthetic_records_are_assessed(folder, capsys):
     assert found["disclosure"]["summary"]
 
 
+@pytest.mark.parametrize("why", ["blind", "foreign"])
+def test_records_that_cannot_be_compared_are_said_and_have_no_score(folder, capsys, why):
+    arguments = ("assess", "people.csv", "synthetic.csv", "--contract", "contract.yaml", "--max-cols", "2")
+    original = people(900, 0)
+    original["age"] = 20 + (((original["age"] - 20) / 40) ** 5 * 39).astype(int)
+    original.to_csv("people.csv", index=False)
+    changed = 99 if why == "blind" else original["age"].max() + 20 - original["age"]
+    original.drop(columns="patient").assign(age=changed).to_csv("synthetic.csv", index=False)
+    told = said(capsys, *arguments).out
+    expected = "Column 'age': 100.0% of the synthetic values" if why == "blind" else "The records cannot be compared"
+    assert expected in told
+    found = json.loads(said(capsys, *arguments, "--json").out)
+    assert expected in found["incomparable"]
+    assert found["scores"]["privacy_risk_score"] is None
+
+
 def test_a_table_is_anonymized_into_a_new_file(folder, capsys):
     for name in ("out.parquet", "out.csv"):
         arguments = ("anonymize", "people.csv", "contract.yaml", "--k", "5", "-o", name)

@@ -288,9 +288,7 @@ def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
     def searched() -> Mapping[str, float | None]:
         own = {"max_baseline_cols": min(MAX_COLUMNS, len(release.columns)), "person": release.person}
         assessment = assess_mpuccs(*tables, **own, **release.options)
-        people = [each if release.person is None else each.drop_duplicates(release.person) for each in tables[::2]]
-        of_people = [each[release.columns] for each in (people[0], release.synthetic, people[1])]
-        foreign = why_foreign(*of_people)
+        foreign = why_foreign(*tables, person=release.person)
         incomparable.extend(filter(None, [said_of_blind(assessment.settings["unknown_values"]), foreign]))
         return decided(metrics_of(assessment))
 

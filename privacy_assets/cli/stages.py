@@ -132,9 +132,12 @@ def run_assess(chosen: argparse.Namespace) -> int:
     """Assess synthetic records by the search for mpUCCs, and with a control also by the disclosure test."""
     import pandas as pd
 
+    from privacy_assets.columns.unknown_values import said_of_blind
     from privacy_assets.disclosure.assess import assess_disclosure
     from privacy_assets.mpucc.assess import assess_mpuccs
+    from privacy_assets.mpucc.readings import WITHOUT_VALUE
     from privacy_assets.release.policy import RequiredSettings
+    from privacy_assets.utility.foreign import why_foreign
 
     contract, source = _contract(chosen.contract)
     person = contract.person
@@ -148,11 +151,15 @@ def run_assess(chosen: argparse.Namespace) -> int:
     n_searched = len(contract.searched_columns)
     required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
-    whose: dict[str, Any] = {"person": person, "invented": contract.invented, "progress": progress.tell}
+    whose: dict[str, Any] = {"person": person, "invented": contract.invented}
+    foreign = why_foreign(original, synthetic, control, **whose)
+    whose["progress"] = progress.tell
     parts = contract.parts
     assessment = assess_mpuccs(original, synthetic, control, max_baseline_cols=max_cols, parts=parts, **whose)
-    figures: dict[str, Any] = {"scores": dict(assessment.scores)}
-    lines = [f"{name}: {_shown(value)}" for name, value in assessment.scores.items()]
+    why = said_of_blind(assessment.settings["unknown_values"]) or foreign
+    scores = {name: None if why and name in WITHOUT_VALUE else value for name, value in assessment.scores.items()}
+    figures: dict[str, Any] = {"scores": scores, "incomparable": why}
+    lines = [why] * bool(why) + [f"{name}: {_shown(value)}" for name, value in scores.items()]
     if control is not None and n_columns > 1:
         disclosure = assess_disclosure(
             original,

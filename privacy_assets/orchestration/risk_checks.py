@@ -221,11 +221,7 @@ def _evidence_of_synthetic(
     control = None if control is None else contract.as_compared(control)
     whose: dict[str, Any] = {"person": person, "invented": contract.invented}
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
-    compared = [name for name in released if name not in contract.invented]
-    if person is not None:
-        original = original.drop_duplicates(person)
-        control = None if control is None else control.drop_duplicates(person)
-    judged = found.settings | {"foreign": why_foreign(original[compared], admitted, control)}
+    judged = found.settings | {"foreign": why_foreign(original, admitted, control, **whose)}
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=judged)
     evidence = Evidence(
         "synthetic",

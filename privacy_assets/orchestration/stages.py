@@ -163,11 +163,8 @@ def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anony
     if release.private is not None:
         # Drawn here from a noisy model, they are not copies in another notation.
         return prepared.judged("")
-    compared = [name for name in release.contract.released_columns if name not in release.invented]
-    # Rows that a person repeats make columns look dependent that are not: one row of each person judges.
     person = release.contract.person
-    of_people = [each if person is None else each.drop_duplicates(person) for each in (original, control)]
-    return prepared.judged(why_foreign(*(table[compared] for table in (of_people[0], synthetic, of_people[1]))))
+    return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
 
 
 def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:

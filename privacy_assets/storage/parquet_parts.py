@@ -116,11 +116,13 @@ class _Rows:
         """Convert a frame to the common schema, with categories as their values."""
         batch = None
         try:
-            found = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+            # A record batch cannot be made of text in several chunks.
+            found = pa.Table.from_pandas(frame, preserve_index=False)
             if found.schema.names == self._schema.names:
+                whole = [own.combine_chunks() for own in found.columns]
                 arrays = [
                     (own.dictionary_decode() if pa.types.is_dictionary(own.type) else own).cast(kind)
-                    for own, kind in zip(found.columns, self._schema.types, strict=True)
+                    for own, kind in zip(whole, self._schema.types, strict=True)
                 ]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         except pa.ArrowException:

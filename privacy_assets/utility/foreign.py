@@ -6,6 +6,7 @@ to any measure. They are farther from real people than columns of which nothing 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
@@ -26,18 +27,32 @@ ZEROS: Final = {
 }
 
 
-def why_foreign(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFrame | None) -> str:
+def why_foreign(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    control: pd.DataFrame | None,
+    *,
+    person: str | None = None,
+    invented: Sequence[str] = (),
+) -> str:
     """Return why records cannot be compared with people, and the farthest columns; empty if they can.
 
-    The tables have the same columns, and texts are compared in one spelling. The control judges; if it has fewer than
-    300 people, so does at least half of the originals. The others are the measure of what a table of the release's size
-    is worth, because fewer records are farther from people.
+    The columns of the synthetic records that are not invented are compared, texts in one spelling. Of a person with
+    several rows one judges, because repeated rows make columns look dependent that are not. The control judges; if it
+    has fewer than 300 people, so does at least half of the originals. The others are the measure of what a table of the
+    release's size is worth, because fewer records are farther from people.
 
     The worth of single columns or of pairs is below 0: so is the upper end of its interval, because independent columns
     are worth 0 in pairs, except by chance; or so it is for the pairs of some column. Or a column is far from real
     people, and farther than a uniform one, and has at least half as many values: a column that collapsed to few values
     cannot be undone.
     """
+    compared = [name for name in synthetic.columns if name not in invented]
+    if person is not None:
+        original = original.drop_duplicates(person)
+        control = None if control is None else control.drop_duplicates(person)
+    original, synthetic = original[compared], synthetic[compared]
+    control = None if control is None else control[compared]
     people, own = control, original.sample(frac=1, random_state=0)
     n_lacked = FEWEST_CONTROL - (0 if control is None else len(control))
     if n_lacked > 0:

@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -201,3 +202,10 @@ def test_the_digest_covers_the_parts(release):
     manifest = json.loads((release / "manifest.json").read_text())
     manifest["parts"]["rows_per_part"] = 4
     assert digest_of(manifest) != manifest["digest"]
+
+
+def test_text_that_arrow_holds_in_several_chunks_is_written(tmp_path):
+    texts = pa.chunked_array([["a", "b"], ["c"]], pa.large_string())
+    table = pd.DataFrame({"town": pd.Series(pd.array(texts, dtype="string[pyarrow]"))})
+    written = write_parts(tmp_path, [table], 2)
+    assert written.counts == (2, 1)
