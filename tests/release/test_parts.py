@@ -208,4 +208,4 @@ def test_text_that_arrow_holds_in_several_chunks_is_written(tmp_path):
     texts = pa.chunked_array([["a", "b"], ["c"]], pa.large_string())
     table = pd.DataFrame({"town": pd.Series(pd.array(texts, dtype="string[pyarrow]"))})
     written = write_parts(tmp_path, [table], 2)
-    assert written.counts == (2, 1)
+    assert written.rows == (2, 1)
