@@ -77,7 +77,7 @@ def refusal_sensor(
                 run = context.instance.get_run_by_id(run_id)
                 if run is None or refused[run_id].at < since:
                     continue
-                reason = "; ".join(refused[run_id].reasons)
+                reason = "; ".join(refused[run_id].failed.values())
                 on_refusal(context, Refusal(name, side, run_id, reason, run.tags.get(PARTITION_NAME_TAG)))
                 n_told += 1
             told[side] = before + new

@@ -12,6 +12,7 @@ from privacy_assets.columns.safe_names import class_name
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.directories import from_project_root
 from privacy_assets.orchestration.private.guard import REFUSAL_PAGE, log_openly
+from privacy_assets.orchestration.private.resources import RecordedRefusal
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.release.files import render_refusal
@@ -59,6 +60,10 @@ def _write(
     private_tables, key = storage.private_tables, storage.release.key(f"{side}_release")
     history = private_tables.refusal_history(key, storage.partition_key)
     before = [refusal for run, refusal in history.items() if run != run_id]
+    on_page = {verdict.name for verdict in decided if verdict.blocks}
+    own = history.get(run_id, RecordedRefusal("", {})).failed
+    others = [found for name, found in own.items() if name not in on_page]
+    note = f"{note} Other steps of this run found: {'; '.join(others)}." if others else note
     material = report_material(storage, side, gathered, before, decided)
     material = replace(material, notes=[*material.notes, advice])
     record = release_record(storage, side, gathered, decided, run_id, len(before))

@@ -14,7 +14,7 @@ from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.comparison.stored import say_nearest
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
-from privacy_assets.orchestration.evidence.refusals import refusals_before
+from privacy_assets.orchestration.evidence.refusals import refusals_before, said_of, withholds_figures
 from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
@@ -179,7 +179,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         gathered = replace(gathered, found={})
         give_back_memory()
         record = release_record(storage, side, gathered, decided, context.run.run_id, len(refusals))
-        if side == SIDES[PRIVACY_BUDGET] and not release.privacy_budget.publish_figures:
+        if withholds_figures(release, side):
             record, report = without_figures(record, report)
         mark_releases(Path(storage.release_store.base_path))
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
@@ -245,7 +245,7 @@ def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence
 
     Return the error if that failed; it is raised after Dagster has recorded the verdicts, which are the other record.
     """
-    failed = [verdict.name for verdict in decided if verdict.blocks]
+    failed = said_of({each.name: each.reason for each in decided if each.blocks}, storage.release, side)
     if not failed:
         return None
     key = storage.release.key(f"{side}_release")

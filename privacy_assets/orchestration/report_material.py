@@ -69,7 +69,7 @@ def report_material(
         pictures=tuple(
             Picture(drawn.text, drawn.png(), drawn.title) for drawn in _drawn(release, gathered.found, decided)
         ),
-        refusals=tuple(Refusal(each.refused_at, each.failed) for each in refusals),
+        refusals=tuple(Refusal(each.refused_at, each.found) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
         notes=notes,

@@ -56,7 +56,7 @@ class OpenRefusal:
     n_runs : int
         Number of refused runs since the last release.
     failed : tuple of str
-        Conditions that failed in the latest refused run.
+        What was found of each failed condition in the latest refused run.
     """
 
     table: str

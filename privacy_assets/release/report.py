@@ -77,7 +77,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A run in which the release was refused: its time and the failed conditions."""
+    """A run in which the release was refused: its time, and what was found of each failed condition."""
 
     refused_at: str
     failed: tuple[str, ...]
@@ -450,8 +450,8 @@ def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
 
 
 def _refusals_table(refusals: Sequence[Refusal]) -> _Table:
-    rows = [(_moment(each.refused_at), "; ".join(map(_in_words, each.failed))) for each in refusals]
-    return _Table("Earlier runs in which this release was refused", ("When", "Failed conditions"), rows)
+    rows = [(_moment(each.refused_at), "; ".join(each.failed)) for each in refusals]
+    return _Table("Earlier runs in which this release was refused", ("When", "Found"), rows)
 
 
 def _files_table(files: Mapping[str, Any]) -> _Table:

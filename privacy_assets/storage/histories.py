@@ -1,5 +1,6 @@
 """Histories: private files with one line of JSON per entry, which survive wiped Dagster events."""
 
+import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ def add_to_history(path: Path, entries: Sequence[Mapping[str, Any]], what: str, 
     make_private_directory(path.parent)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
     with os.fdopen(descriptor, "w") as file:
+        # Long text is written in pieces, between which another process must not write.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         # Each entry begins a new line, even if an interrupted process left a partial one.
         file.write("".join(f"\n{json.dumps(entry)}" for entry in entries))
         file.flush()

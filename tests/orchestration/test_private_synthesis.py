@@ -363,6 +363,14 @@ def test_a_refusal_shows_its_figures_also_where_a_release_withholds_them(project
     assert "privacy_risk_score is 0." in failure_of(result) + str(
         [each.description for each in result.get_asset_check_evaluations()]
     )
+    # The register is beside the releases, and the history is shown by a later one.
+    (check,) = [each for each in result.get_asset_check_evaluations() if "privacy_risk_score" in each.check_name]
+    said = project.register.read_text()
+    assert "not met, the finding is withheld: privacy risk score is at most its limit" in said
+    history = next((project.private / "refusals").iterdir()).read_text()
+    for text in (said, history):
+        assert str(check.metadata["score"].value) not in text
+        assert f"{check.metadata['score'].value:.3g}" not in text
 
 
 def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):

@@ -66,9 +66,13 @@ def test_a_waiver_lets_out_the_content_that_it_names_and_no_other(project):
     assert [waiver["file"] for waiver in manifest["waivers"]] == ["score.yaml"]
     page = (written / "report.html").read_text()
     assert "Released under 1 waiver" in page
-    # The runs that were refused before, with the conditions and without figures.
+    # The runs that were refused before, with what was found in each.
     history = page[page.index("History of refusals") : page.index("Verify the files</h2>")]
-    assert history.count("privacy risk score is at most its limit") == manifest["refusals_before"] == 3
+    assert (
+        history.count(f"privacy_risk_score is {score:.3g} (exactly {score!r}); expected at most 0")
+        == manifest["refusals_before"]
+        == 3
+    )
 
     project.write_synthetic(seed=77)
     other = project.run(definitions)

@@ -61,7 +61,12 @@ ADVICE = pd.DataFrame(
 )
 MATERIAL = ReportMaterial(
     pictures=(Picture("Identified records by size (2: 28)", b"\x89PNG picture"),),
-    refusals=(Refusal("2026-01-02T03:04:05+00:00", ("no_leakage_is_detected", "privacy_risk_score_is_below")),),
+    refusals=(
+        Refusal(
+            "2026-01-02T03:04:05+00:00",
+            ("leakage_detected is yes; expected no", "privacy_risk_score is 0.31; expected below 0.2"),
+        ),
+    ),
     column_changes=CHANGES,
     attribute_advice=ADVICE,
     notes=("A note on what was not measured.",),
@@ -286,7 +291,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "Medium risk (this release)",
         "none nothing forgotten 1 none",
         "age scaled column 0.25 40",
-        "2026-01-02 03:04 UTC no leakage is detected; privacy risk score is below",
+        "2026-01-02 03:04 UTC leakage_detected is yes; expected no; privacy_risk_score is 0.31; expected below 0.2",
         "Settings: split Setting Value train fraction 0.8",
         "privacy_assets verify .",
         "A note on what was not measured.",

@@ -3,7 +3,7 @@
 Both are used, because either can be lost: the history with its directory, the events with their run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -11,26 +11,26 @@ import dagster as dg
 
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, AssetCheckExecutionRecord, check_history
 from privacy_assets.orchestration.private.resources import (
-    DAMAGED_REFUSAL,
     REFUSALS_DIRECTORY,
     PrivateParquetIOManager,
     RecordedRefusal,
-    RefusalEntry,
+    recorded_refusals,
 )
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import FOUND, REFUSES, VERDICTS
+from privacy_assets.release.metrics import PRIVACY_BUDGET, SIDES
 from privacy_assets.release.register import RecordedRun
-from privacy_assets.storage.histories import read_history
+from privacy_assets.release.withheld import WITHHELD
 
 _PAGE = 500
 
 
 @dataclass
 class RefusedRun:
-    """A run in which blocking checks failed: the reason, their names, and the time (seconds since 1970)."""
+    """A run in which blocking checks failed: what was found by condition, and the time (seconds since 1970)."""
 
-    reasons: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
     at: float = 0.0
     partition: str | None = None
 
@@ -53,8 +53,7 @@ def refused_runs(
         made_by = instance.get_run_by_id(record.run_id) if evaluation.severity == dg.AssetCheckSeverity.ERROR else None
         if made_by is not None:
             run = refused.setdefault(record.run_id, RefusedRun(partition=made_by.tags.get(PARTITION_NAME_TAG)))
-            run.reasons.append(evaluation.description or evaluation.check_name)
-            run.failed += [name for name in _conditions(evaluation) if name not in run.failed]
+            run.failed |= _conditions(evaluation)
             run.at = max(run.at, record.event.timestamp)
     return refused
 
@@ -64,15 +63,19 @@ def refusals_before(
 ) -> tuple[RecordedRefusal, ...]:
     """Return the refusals of a release, or of one of its partitions, one per run, oldest first.
 
-    Refusals at an unknown time come first.
+    The findings of both records are united. Refusals at an unknown time come first.
     """
     by_run = storage.private_tables.refusal_history(key, storage.partition_key)
+    side = key.path[-1].removesuffix("_release")
     for run_id, run in refused_runs(storage.instance, keys).items():
-        if run_id not in by_run and storage.partition_key in (None, run.partition):
+        if storage.partition_key in (None, run.partition):
             moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="microseconds")
-            by_run[run_id] = RecordedRefusal(moment, tuple(run.failed))
+            known = by_run.get(run_id, RecordedRefusal(moment, {}))
+            by_run[run_id] = RecordedRefusal(known.refused_at, run.failed).with_found(known.failed)
+    # Also what was recorded before the figures were withheld.
+    said = [RecordedRefusal(each.refused_at, said_of(each.failed, storage.release, side)) for each in by_run.values()]
     # A time begins with a digit.
-    in_order = sorted(by_run.values(), key=lambda each: each.refused_at if each.refused_at[:1].isdigit() else "")
+    in_order = sorted(said, key=lambda each: each.refused_at if each.refused_at[:1].isdigit() else "")
     return tuple(in_order)
 
 
@@ -82,10 +85,20 @@ def every_refusal(private_tables: PrivateParquetIOManager) -> Iterator[RecordedR
     for path in sorted(directory.glob("*.jsonl")):
         release, _, stage = path.stem.rpartition("__")
         side = stage.removesuffix("_release")
-        for entry in read_history(path, RefusalEntry.of):
-            partition = None if entry is None or entry.partition is None else str(entry.partition)
-            refusal = entry or DAMAGED_REFUSAL
-            yield RecordedRun(release, side, partition, refusal.refused_at, refusal.failed)
+        for (partition, _), refusal in recorded_refusals(path).items():
+            yield RecordedRun(release, side, partition, refusal.refused_at, refusal.found)
+
+
+def said_of(failed: Mapping[str, str], release: ReleaseSettings, side: str) -> dict[str, str]:
+    """Return what a later release and the register say of failed conditions: no figure, if it withholds figures."""
+    if not withholds_figures(release, side):
+        return dict(failed)
+    return {name: f"not met, the finding is {WITHHELD}: {name.replace('_', ' ')}" for name in failed}
+
+
+def withholds_figures(release: ReleaseSettings, side: str) -> bool:
+    """Return whether what a side publishes has no figures that were computed on the people's records."""
+    return side == SIDES[PRIVACY_BUDGET] and not release.privacy_budget.publish_figures
 
 
 def _evaluations(
@@ -101,12 +114,12 @@ def _evaluations(
         cursor, n_seen = page[-1].id, n_seen + len(page)
 
 
-def _conditions(evaluation: dg.AssetCheckEvaluation) -> list[str]:
-    """Return the names of the failed conditions: the check itself, or those in the table of the gate's check."""
+def _conditions(evaluation: dg.AssetCheckEvaluation) -> dict[str, str]:
+    """Return what was found by failed condition: of the check itself, or those in the table of the gate's check."""
     table = evaluation.metadata.get(VERDICTS)
     if not isinstance(table, dg.TableMetadataValue):
-        return [evaluation.check_name]
+        return {evaluation.check_name: evaluation.description or evaluation.check_name}
     failed = [
         each.data for each in table.records if not each.data.get("passed") and each.data.get("if_it_fails") == REFUSES
     ]
-    return [str(each.get("condition")).replace(" ", "_") for each in failed]
+    return {str(each.get("condition")).replace(" ", "_"): str(each.get(FOUND)) for each in failed}

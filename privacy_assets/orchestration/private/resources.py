@@ -5,7 +5,7 @@ point them elsewhere.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,10 +46,19 @@ NO_CONFIGURATION: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class RecordedRefusal:
-    """Time and failed conditions of a refused run."""
+    """Time of a refused run, and what was found, by failed condition and in their order."""
 
     refused_at: str
-    failed: tuple[str, ...]
+    failed: Mapping[str, str]
+
+    def with_found(self, failed: Mapping[str, str]) -> "RecordedRefusal":
+        """Add what another step of the run found."""
+        return RecordedRefusal(self.refused_at, dict(sorted({**self.failed, **failed}.items())))
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What was found, each finding once."""
+        return tuple(dict.fromkeys(self.failed.values()))
 
 
 class RefusalEntry(NamedTuple):
@@ -58,15 +67,29 @@ class RefusalEntry(NamedTuple):
     run_id: str
     partition: str | None
     refused_at: str
-    failed: tuple[str, ...]
+    failed: dict[str, str]
 
     @classmethod
     def of(cls, entry: Any) -> "RefusalEntry":
         """Read a line of the history."""
-        return cls(str(entry["run_id"]), entry["partition"], str(entry["refused_at"]), tuple(map(str, entry["failed"])))
+        failed = {name: str(found) for name, found in dict(entry["failed"]).items()}
+        partition = None if entry["partition"] is None else str(entry["partition"])
+        return cls(str(entry["run_id"]), partition, str(entry["refused_at"]), failed)
 
 
-DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is damaged",))
+DAMAGED_REFUSAL = RecordedRefusal("unknown", {"": "the record of this refusal is damaged"})
+
+
+def recorded_refusals(path: Path) -> dict[tuple[str | None, str], RecordedRefusal]:
+    """Return the refusals of a history by partition and run, all findings of a run united; a damaged line is one."""
+    by_run: dict[tuple[str | None, str], RecordedRefusal] = {}
+    for number, entry in enumerate(read_history(path, RefusalEntry.of)):
+        if entry is None:
+            by_run[None, f"damaged line {number}"] = DAMAGED_REFUSAL
+        else:
+            run = (entry.partition, entry.run_id)
+            by_run[run] = by_run.get(run, RecordedRefusal(entry.refused_at, {})).with_found(entry.failed)
+    return by_run
 
 
 class PrivateParquetIOManager(dg.UPathIOManager):
@@ -200,24 +223,16 @@ class PrivateParquetIOManager(dg.UPathIOManager):
                 )
             yield
 
-    def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
-        """Add a refusal to the private history of a release."""
+    def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: dict[str, str]) -> None:
+        """Add a refusal to the private history of a release: what was found, by failed condition."""
         moment = datetime.now(UTC).isoformat(timespec="microseconds")
         entry = {"refused_at": moment, "partition": partition_key, "run_id": run_id, "failed": failed}
         add_to_history(self.history_path(REFUSALS_DIRECTORY, key), [entry], "this refusal", "Nothing was released.")
 
     def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> "dict[str, RecordedRefusal]":
         """Return the recorded refusals of a release by run; damaged lines count as refusals."""
-        by_run: dict[str, RecordedRefusal] = {}
-        entries = read_history(self.history_path(REFUSALS_DIRECTORY, key), RefusalEntry.of)
-        for number, entry in enumerate(entries):
-            if entry is None:
-                by_run[f"damaged line {number}"] = DAMAGED_REFUSAL
-            elif entry.partition == partition_key:
-                known = by_run.get(entry.run_id, RecordedRefusal(entry.refused_at, ()))
-                failed = tuple(dict.fromkeys((*known.failed, *entry.failed)))
-                by_run[entry.run_id] = RecordedRefusal(known.refused_at, failed)
-        return by_run
+        recorded = recorded_refusals(self.history_path(REFUSALS_DIRECTORY, key)).items()
+        return {run: own for (part, run), own in recorded if part == partition_key or own is DAMAGED_REFUSAL}
 
     def history_path(self, kind: str, key: dg.AssetKey) -> Path:
         """Return the path of a private history of an asset."""
