@@ -96,9 +96,14 @@ def assessed(p_value=0.001, sentences=(), **figures):
         ),
         (assessed(leakage_detected=1.0), assessed(leakage_detected=0.0), MORE, "better"),
         (assessed(0.04, leakage_detected=1.0), assessed(leakage_detected=0.0), MORE, "equal"),
-        # A figure of which nothing is promised may move, but not open the gate.
-        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.32), DILUTION, "equal"),
-        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.02), DILUTION, "better"),
+        # A figure of which nothing is promised may move, but not open the gate for a leak.
+        (assessed(privacy_risk_score=0.4), assessed(privacy_risk_score=0.02), DILUTION, "equal"),
+        (
+            assessed(privacy_risk_score=0.4, leakage_detected=1.0),
+            assessed(privacy_risk_score=0.02, leakage_detected=0.0),
+            DILUTION,
+            "better",
+        ),
     ],
 )
 def test_the_outcome_of_a_pair_is_that_of_the_verdict(before, after, family, outcome):

@@ -123,6 +123,7 @@ WORTH = "no figure of risk"
 AN_INTERVAL = "the upper end of an interval, which is narrower where more is known; leakage_detected is the decision"
 EQUALLY_NEAR = "which of several nearest records is drawn depends on how often each is there"
 OF_THE_CONTROL = "the control changes as well, or the figure is a difference from it"
+RARER = "the distinct records of a larger table are rarer ones; verbatim_copies counts all of them"
 OTHER_DRAWS = "other records are drawn where the values differ"
 HIDDEN_BY_OTHERS = "a fresh record with the same values makes a combination common; leakage_detected is the decision"
 BY_COLUMN = "counting queries are drawn by the places of columns, which the contract fixes"
@@ -157,8 +158,8 @@ COPIES = _promise(
 )
 VERBATIM = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, NOTATION),
-    none={**COPIES.none, DILUTION: FEWER_COPIES_DRAWN, OWNER: BY_PLACE},
+    not_better=(NOTATION,),
+    none={**COPIES.none, MORE: RARER, DILUTION: FEWER_COPIES_DRAWN, OWNER: BY_PLACE},
 )
 EXCESS = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
@@ -371,7 +372,8 @@ def compare(before: Assessed, after: Assessed, family: str, n_drawn: int = 0) ->
         limits = [limit for limit in policy.limits_of(before.side) if limit.blocks and limit.metric in sure]
         own = [limit for limit in limits if before.figures[limit.metric] is not None and not _admits(limit, before)]
         admitted = [limit for limit in own if _admits(limit, after)]
-        if own and len(admitted) == len(own) and all(_admits(limit, after) for limit in limits):
+        is_promised = any(family not in PROMISES[limit.metric].none for limit in own)
+        if is_promised and len(admitted) == len(own) and all(_admits(limit, after) for limit in limits):
             found["better"].append(f"admitted by {use_case}")
         found["better"] += [
             f"limit of {use_case} on {limit.metric}" for limit in admitted if family not in PROMISES[limit.metric].none

@@ -147,9 +147,14 @@ def _through_files(write: Callable[[pd.DataFrame, Path], Path]) -> Callable[[Syn
 
     def through(table: pd.DataFrame) -> pd.DataFrame:
         with tempfile.TemporaryDirectory() as directory:
-            return TableFile(str(write(table, Path(directory))), format="parquet").read(None)
+            return _with_order(TableFile(str(write(table, Path(directory))), format="parquet").read(None), table)
 
     return lambda release, random: release.of_all(through)  # noqa: ARG005
+
+
+def _with_order(read: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Order categories again, as a contract does; files do not keep it."""
+    return read.astype({name: own.dtype for name, own in table.items() if getattr(own.dtype, "ordered", False)})
 
 
 def _in_groups(table: pd.DataFrame, directory: Path) -> Path:
@@ -189,7 +194,7 @@ def _through_csv(release: Synthetic, random: Random) -> Synthetic:  # noqa: ARG0
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "table.csv"
             table.to_csv(path, index=False)
-            return contract.admit_synthetic(TableFile(str(path)).read(None))
+            return _with_order(contract.admit_synthetic(TableFile(str(path)).read(None)), table)
 
     return release.of_all(through)
 
@@ -745,6 +750,7 @@ TRANSFORMATIONS: Sequence[Transformation] = (
 )
 
 LATER: Sequence[Later] = (
+    Later("fresh people around copies that no test finds", "sample, partly", "a limit on originals_singled_out"),
     Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
     Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),
     Later("a constant added to numbers", "the most frequent difference", "a test of shifted copies"),
