@@ -21,9 +21,9 @@ from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SI
 from privacy_assets.errors import InvalidTableError
 
 ROWS_PER_CATEGORY: Final = 5
+"""Texts are categories if each has at least this many rows on average."""
 FEWEST_OF_A_KIND: Final = 0.2
 """Share of numbers among texts at which both are reported."""
-"""Categories are listed if each has at least this many rows on average."""
 TEMPLATES: Final = ("{{", "{%", "{#")
 """Dagster would evaluate a text that contains these in a YAML file."""
 
@@ -205,7 +205,7 @@ def _of_number(reading: Reading) -> dict[str, Any]:
     own: dict[str, Any] = {"type": "integer" if is_whole else "float"}
     low, high = rounded_outward(low, high)
     if is_whole:
-        own |= {"min": max(int(low), int(INT64.min)), "max": min(int(high), int(INT64.max))}
+        own |= {"min": in_int64(low), "max": in_int64(high)}
     else:
         own |= {"min": float(low), "max": float(high)}
     if not is_whole and reading.decimals <= MAX_DECIMALS:
@@ -214,11 +214,23 @@ def _of_number(reading: Reading) -> dict[str, Any]:
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """Return a range that contains another one, with ends of two digits; a range that begins near 0 begins at 0."""
+    """Return a range that contains another one, with ends of two digits."""
+    return outward(low, high, unit_of_two_digits(low, high))
+
+
+def in_int64(end: float) -> int:
+    """Return a whole end as the nearest one that a contract can have."""
+    return min(max(int(end), int(INT64.min)), int(INT64.max))
+
+
+def unit_of_two_digits(low: Any, high: Any) -> Fraction:
+    """Return the unit of the second digit of the end that is farther from 0."""
     largest = max(abs(low), abs(high))
-    if not largest:
-        return low, high
-    unit = Fraction(10) ** (math.floor(math.log10(largest)) - 1)
+    return Fraction(10) ** (math.floor(math.log10(largest)) - 1) if largest else Fraction(1)
+
+
+def outward(low: Any, high: Any, unit: Fraction) -> tuple[float, float]:
+    """Round the ends of a range outward to units; a range that begins near 0 begins at 0."""
     # By the decimals that are written, so that 0.3 stays 0.3, and whole numbers beyond floats stay exact.
     ends = [Fraction(str(end)) / unit for end in (low, high)]
     first, last = math.floor(ends[0]) * unit, math.ceil(ends[1]) * unit

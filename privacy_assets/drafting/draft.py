@@ -14,6 +14,7 @@ from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
 from privacy_assets.drafting.described import Described, describe_column
+from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
@@ -58,8 +59,8 @@ class ContractDraft:
     """A contract that was drafted from a table, and that nobody has reviewed yet.
 
     :class:`~privacy_assets.contract.contract.TableContract` refuses it until every ``decide`` is replaced and the key
-    ``drafted`` is removed. It contains no cell of the table except the names of categories and the ends of ranges,
-    which are rounded outward to two digits.
+    ``drafted`` is removed. It contains no cell of the table except categories and ends of ranges that at
+    least 5 people share; a column with a rarer category has no list.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class ContractDraft:
         """Describe which cells of the table became part of the draft."""
         kinds = {
             "categories": [column.name for column in self.columns if "categories" in column.description],
-            "ranges, rounded outward to two digits,": [
+            f"ranges, rounded outward until {FEWEST_PEOPLE} people share each end,": [
                 column.name for column in self.columns if {"min", "max"} & set(column.description)
             ],
             "texts for missing values": [column.name for column in self.columns if "missing" in column.description],
@@ -174,6 +175,11 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
         for each, found in zip(described, examined, strict=True)
     ]
     person = _person(described, [each.role for each in proposed])
+    # Of identifiers nothing is shown.
+    described = [
+        each if role == "direct_identifier" else without_few_people(each, rows, person)
+        for each, (role, _) in zip(described, proposed, strict=True)
+    ]
     columns = [
         _column(each, role, reason, is_person=each.profile.name == person)
         for each, (role, reason) in zip(described, proposed, strict=True)

@@ -231,7 +231,7 @@ def test_nothing_but_the_contract_shows_a_cell(tmp_path, caplog, capfd):
     without = re.sub(r"categories: \[[^\]]*\]", "", written).encode()
     assert not [cell for cell in SENTINELS if cell in without]
     assert "categories of name_of_plan, region" in written
-    assert "ranges, rounded outward to two digits, of income, admitted, cost" in written
+    assert "ranges, rounded outward until 5 people share each end, of income, admitted, cost" in written
 
 
 @pytest.mark.parametrize(
