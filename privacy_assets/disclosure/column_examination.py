@@ -3,8 +3,10 @@
 A release generalizes quasi-identifiers. All other columns are released unchanged, so a name in one of them identifies
 its person regardless of the size of the classes. Here each such column is examined with counts and shares: text that
 hardly anybody shares and that looks like names, addresses or document numbers; a running number; a time to the minute.
-A measure, such as a cost or a weight, is not an identifier just because it is nearly unique. But anyone who knows the
-value can find the record, so nearly unique measures are reported, too.
+A whole number, a date or a text that nearly every person has alone looks identifying, too, unless it is a measure, such
+as a cost or a weight: by its digits (decimals, rounded numbers) or by its distribution. A measure is not an identifier
+just because it is nearly unique. But anyone who knows the value can find the record, so nearly unique measures are
+reported, too.
 
 The work is bounded: people and values are counted in full, shapes are examined in `MOST_VALUES` distinct values and in
 the first characters of each. No function here returns a value of the table.
@@ -25,6 +27,7 @@ from pandas.api import types
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.disclosure.text_shapes import (
     CODES,
+    CONTINUOUS,
     EMAIL,
     FORMATS,
     FREE_TEXT,
@@ -51,6 +54,17 @@ SHAPE_SHOWN: Final = 0.05
 LONG_DIGITS: Final = 9
 EQUAL_DIGITS: Final = 7
 """Number of digits at which numbers of equal length are not a measure."""
+DAY_ALONE: Final = "nearly everybody has a date of their own"
+MOSTLY: Final = 0.95
+"""Share of numbers without decimals from which on they are whole numbers."""
+NEAR: Final = 5
+"""Whole numbers of a measure that differ by at most this much are about ten times as many pairs as equal ones."""
+FEWEST_EQUAL: Final = 5
+"""Number of equal pairs of a measure of which chance hardly ever leaves less than a fifth."""
+GAIN: Final = 0.05
+"""By how much a bell must describe a measure better than an even spread, in nats per number above `FEW_PEOPLE`."""
+SLACK: Final = 1.0
+"""By how much, in nats, a bell may describe the few numbers of a measure less well than an even spread."""
 LARGEST: Final = 2**61
 IDENTIFIER_WORDS: Final = frozenset(
     [
@@ -247,7 +261,9 @@ def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     if types.is_timedelta64_dtype(values.dtype):
-        values = pd.Index(values.to_numpy().astype("int64"))
+        lengths = values.to_numpy().astype("int64")
+        # In the unit of which all are multiples, because every second is a round number of nanoseconds.
+        values = pd.Index(lengths // max(int(np.gcd.reduce(lengths)), 1))
     elif (kind_of_dtype(values.dtype) == "text" and not types.is_string_dtype(values.dtype)) or types.is_object_dtype(
         values.dtype
     ):
@@ -269,8 +285,10 @@ def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders)
         )
     if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
         return counted
-    if shapes.get("whole numbers", 0.0) >= 0.95:
-        if _are_filled_with_zeros(looked_at) and _number_people(holders, len(values)):
+    whole = [whole_number_of(text) is not None for text in looked_at]
+    if sum(whole) >= MOSTLY * len(whole):
+        has_zeros = any(text.startswith("0") and len(text) > 1 for text in map(str.strip, looked_at))
+        if has_zeros and _number_people(holders, len(values)):
             return _identifying(counted, "has numbers padded with zeros")
         numbers = [number for number in map(whole_number_of, values) if number is not None]
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
@@ -285,7 +303,9 @@ def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders)
         if any(shape in group for group in leading)
     ]
     is_measure = sum(shapes.get(shape, 0.0) for shape in MEASURES) >= 0.5
-    if not reasons and not is_measure and _is_hardly_shared(holders):
+    is_continuous = sum(shapes.get(shape, 0.0) for shape in CONTINUOUS) >= 0.5
+    is_apart = _tells_apart(holders) if is_measure else _is_hardly_shared(holders)
+    if not reasons and is_apart and not is_continuous:
         reasons = ["hardly any of its texts are shared by two people"]
     if reasons:
         return _identifying(counted, *reasons)
@@ -320,14 +340,15 @@ def _is_hardly_shared(holders: Holders) -> bool:
     return holders.rest >= FEWEST_VALUES and holders.unshared >= needed
 
 
-def _are_filled_with_zeros(texts: Sequence[str]) -> bool:
-    lengths = {len(text) for text in texts}
-    return len(lengths) == 1 and lengths.pop() >= 5 and any(text.startswith("0") for text in texts)
-
-
 def _number_people(holders: Holders, n_distinct: int) -> bool:
     """Return whether nearly every number belongs to only one person, and each person has one."""
-    return n_distinct >= FEWEST_NUMBERS and n_distinct >= UNSHARED * holders.n_holdings
+    is_distinct = n_distinct >= UNSHARED * holders.n_holdings
+    return n_distinct >= FEWEST_NUMBERS and (is_distinct or holders.unshared >= UNSHARED)
+
+
+def _tells_apart(holders: Holders) -> bool:
+    """Return whether nearly everybody has a value alone, among more people than have different ones by chance."""
+    return holders.rest >= FEW_PEOPLE and holders.unshared >= UNSHARED
 
 
 def _judge_numbers(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
@@ -336,7 +357,7 @@ def _judge_numbers(counted: ColumnExamination, values: pd.Index, holders: Holder
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     numbers = values.to_numpy(dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
-    if (numbers == np.floor(numbers)).all():
+    if len(numbers) and (numbers == np.floor(numbers)).mean() >= MOSTLY:
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     has_minutes = np.round(numbers, 3) != numbers
     if _last_word(counted.column) in PLACE_WORDS and (np.abs(numbers) <= 180).all() and has_minutes.mean() >= 0.5:
@@ -360,12 +381,50 @@ def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64],
     if is_long.mean() >= 0.5 and not is_rounded:
         return _identifying(counted, f"has numbers of {LONG_DIGITS} digits or more")
     if _are_days(numbers):
-        return _measure(counted)
+        return _judge_days(counted, numbers, holders)
     if of_one_length and n_digits.max() >= EQUAL_DIGITS and not is_rounded:
         return _identifying(counted, f"has numbers of {int(np.median(n_digits))} digits each")
     if _last_word(counted.column) in IDENTIFIER_WORDS:
         return _identifying(counted, "has the name of a number assigned to people")
-    return _measure(counted)
+    # An assigned number may end in zeros, too, but then all of them do.
+    is_scaled = _tells_apart(holders) and not (numbers % 100).any()
+    if (is_rounded and not is_scaled) or (_is_bell(numbers) and not _avoids_equal(numbers, holders)):
+        return _measure(counted)
+    return _identifying(counted, "nearly everybody has a whole number of their own")
+
+
+def _is_bell(numbers: NDArray[np.int64]) -> bool:
+    """Return whether numbers, their cube roots or their logarithms spread like a bell, and not evenly or in blocks."""
+    from scipy.special import ndtr
+
+    found = numbers.astype(np.float64)
+    even = np.log(np.ptp(found) + 1)
+    scales = [(found, 0.0)]
+    if found.min() >= 0:
+        positive = found + 1
+        logarithm = float(np.log(positive).mean())
+        scales += [(np.cbrt(positive), np.log(3) + 2 / 3 * logarithm), (np.log(positive), logarithm)]
+    for values, stretched in scales:
+        standard = np.sort(values - values.mean()) / values.std()
+        # The mean surprise of a number, in nats, under the normal distribution and under the even one.
+        gain = even - (np.log(values.std()) + 0.5 * np.log(2 * np.pi * np.e) + stretched)
+        ranks = (np.arange(len(values)) + 0.5) / len(values)
+        is_near = np.abs(ndtr(standard) - ranks).max() <= 0.1 + 0.6 / np.sqrt(len(values))
+        if is_near and gain * len(values) >= max(GAIN * (len(values) - FEW_PEOPLE), -SLACK):
+            return True
+    return False
+
+
+def _avoids_equal(numbers: NDArray[np.int64], holders: Holders) -> bool:
+    """Return whether fewer people have equal numbers than near ones suggest, as where each number is assigned once."""
+    ordered = np.sort(numbers)
+    step = int(np.gcd.reduce(np.diff(ordered)))
+    if step == 0:
+        return False
+    steps = (ordered - ordered[0]) // step
+    n_near = int((np.searchsorted(steps, steps + NEAR, side="right") - np.arange(len(steps)) - 1).sum())
+    n_expected, n_equal = n_near / (2 * NEAR), holders.rest - (len(numbers) - (holders.n_of_most > 1))
+    return n_expected >= FEWEST_EQUAL and n_equal < n_expected / FEWEST_EQUAL
 
 
 def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -397,9 +456,18 @@ def _last_word(name: str) -> str:
 
 def _judge_datetimes(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
     # Dates have one distinct time, or two if a zone shifts them by half an hour.
-    to_the_minute = len(np.unique(np.asarray(pd.DatetimeIndex(values).minute))) >= 3
+    moments = pd.DatetimeIndex(values)
+    to_the_minute = len(np.unique(np.asarray(moments.minute))) >= 3
     if to_the_minute and holders.unshared >= 0.1:
         return _identifying(counted, "has times to the minute or finer")
+    return _judge_days(counted, moments.asi8, holders)
+
+
+def _judge_days(counted: ColumnExamination, days: NDArray[np.int64], holders: Holders) -> ColumnExamination:
+    """Distinguish days that nearly everybody has alone, which no distribution makes a measure, from others."""
+    is_assigned = _number_people(holders, len(days)) and _avoids_equal(days, holders)
+    if is_assigned or _tells_apart(holders):
+        return _identifying(counted, DAY_ALONE)
     return _measure(counted)
 
 

@@ -8,7 +8,14 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from privacy_assets.disclosure.column_examination import ColumnExamination, Finding, columns_that_leave, examine_columns
+from privacy_assets.disclosure.column_examination import (
+    UNSHARED,
+    ColumnExamination,
+    Finding,
+    columns_that_leave,
+    examine_columns,
+)
+from privacy_assets.display.numbers import percent
 from privacy_assets.setting_checks import has_words
 from privacy_assets.storage.artifact import canonical_json
 
@@ -49,11 +56,19 @@ def say_what_is_decided(examined: Sequence[ColumnExamination], acknowledged: Map
     columns = list(dict.fromkeys(each.column for each in examined))
     decided = list(dict.fromkeys(each.column for each in examined if each.finding == finding))
     what = "looks identifying" if finding == "identifying" else "is a nearly unique measure"
-    if not decided:
-        return f"none of {len(columns)} columns that are released unchanged {what}"
-    shown = [f"{name!r} ({acknowledged[name]})" for name in decided[:MOST_COLUMNS_NAMED]]
-    more = f"; and {len(decided) - len(shown)} more" if len(decided) > len(shown) else ""
-    return f"the contract has a reason for every released column that {what}: {'; '.join(shown)}{more}"
+    said = f"none of {len(columns)} columns that are released unchanged {what}"
+    if decided:
+        shown = [f"{name!r} ({acknowledged[name]})" for name in decided[:MOST_COLUMNS_NAMED]]
+        more = f"; and {len(decided) - len(shown)} more" if len(decided) > len(shown) else ""
+        said = f"the contract has a reason for every released column that {what}: {'; '.join(shown)}{more}"
+    alone = {each.column: each for each in examined if each.share_alone >= UNSHARED and each.column not in decided}
+    if finding != "identifying" or not alone:
+        return said
+    # Even if its digits or distribution make it a measure, such a column must not be called harmless.
+    unique = [f"{name!r} ({percent(each.share_alone)})" for name, each in alone.items()]
+    more = f" and {len(unique) - MOST_COLUMNS_NAMED} more" if len(unique) > MOST_COLUMNS_NAMED else ""
+    said = said if decided else f"{len(columns)} columns are released unchanged"
+    return f"{said}; nearly everybody has a unique value in {', '.join(unique[:MOST_COLUMNS_NAMED])}{more}"
 
 
 class Decision(NamedTuple):

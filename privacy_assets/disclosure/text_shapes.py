@@ -37,6 +37,8 @@ _TIMESTAMP: Final = re.compile(
 )
 _TIME: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s?(?:[AaPp][Mm])?")
 _WHOLE: Final = re.compile(r"-?(?:\d{1,3}([ .,'\u2019\u00a0\u202f])\d{3}(?:\1\d{3})*|\d+)")
+_ZERO_DECIMALS: Final = re.compile(r"(?<=\d)[.,](?:0{1,2}|0{4,})$")
+"""Not three zeros, which are a group."""
 _UNIT: Final = r"(?:\s?[€$£¥%‰°]|\s[A-Za-zµ°²³/]{1,8}|[a-zµ°²³/]{1,5})?"
 _PLAIN_NUMBER: Final = r"(?:\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 _NUMBER: Final = re.compile(rf"(?:[€$£¥]|[A-Z]{{3}})?\s?[+-]?\s?(?:[€$£¥]\s?)?(?!0\d)(?!\d{{7}}){_PLAIN_NUMBER}{_UNIT}")
@@ -75,10 +77,9 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 def whole_number_of(text: str) -> int | None:
-    """Return the number in a text of digits, grouped in threes or not; None for other text."""
-    if len(text) > LOOKED_AT or not _WHOLE.fullmatch(text.strip()):
-        return None
-    return int(re.sub(r"[^\d-]", "", text))
+    """Return the number in a text of digits, grouped in threes or not, without decimals but 0; None for other text."""
+    bare = _ZERO_DECIMALS.sub("", text.strip()) if len(text) <= LOOKED_AT else text
+    return int(re.sub(r"[^\d-]", "", bare)) if len(text) <= LOOKED_AT and _WHOLE.fullmatch(bare) else None
 
 
 def shape_of(text: str) -> str:
@@ -228,6 +229,7 @@ LONG: Final = frozenset({"e-mail addresses", "URLs", "free text"})
 MEASURES: Final = frozenset(
     {"dates", "whole numbers", "times of day", "numbers", "ranges", "codes of a published list"}
 )
+CONTINUOUS: Final = frozenset({"numbers", "ranges"})
 EMAIL: Final = frozenset({"e-mail addresses"})
 OF_PEOPLE: Final = frozenset({"phone numbers", "social security numbers", "account numbers", "document numbers"})
 FORMATS: Final = frozenset({"URLs", "timestamps", "coordinates", "IP addresses", "UUIDs", "digests", "file paths"})

@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from privacy_assets.contract.mapping import DECIDE
-from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.disclosure.column_examination import DAY_ALONE, ColumnExamination
 from privacy_assets.drafting.profile import ColumnProfile
 from privacy_assets.drafting.words import IDENTIFIERS, NAME_OF, NUMBER_WORDS, PERSON_WORDS, QUASI, REMARKS, SENSITIVE
 
@@ -57,17 +57,13 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
         return ProposedRole("direct_identifier", f"{counted}; its name suggests that it identifies a person")
     if kind == "text" and last in REMARKS and profile.n_distinct > 20:
         return ProposedRole("direct_identifier", f"{counted}; free text can name anybody")
-    if examined.finding == "identifying":
-        return ProposedRole(
-            DECIDE, f"{counted}; {_looks(examined)}: a quasi_identifier with `precision: D`, or dropped"
-        )
     known = "sensitive" if _names(words, SENSITIVE) else "quasi_identifier" if _names(words, QUASI) else None
-    if examined.finding == "nearly_unique":
-        said = (
-            f"{counted}; anyone who knows the value finds the record: "
-            f"{known or 'quasi_identifier, sensitive or dropped'}"
-        )
-        return ProposedRole(known or DECIDE, said)
+    if examined.finding == "identifying" and (known != "quasi_identifier" or DAY_ALONE not in examined.reasons):
+        said = "direct_identifier, or a quasi_identifier with `precision: D`"
+        return ProposedRole(DECIDE, f"{counted}; {_looks(examined)}: {said}")
+    if examined.finding != "ordinary":
+        said = f"{counted}; anyone who knows the value finds the record: "
+        return ProposedRole(known or DECIDE, said + (known or "direct_identifier, quasi_identifier or sensitive"))
     if known == "sensitive":
         return ProposedRole(known, f"{counted}; its name suggests that it must not become known about anybody")
     if known == "quasi_identifier":

@@ -33,7 +33,7 @@ from privacy_assets.orchestration.settings.sources import TableSource, read_sour
 from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
-from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
+from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, NOT_ACCEPTED, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     RESOURCES,
@@ -50,7 +50,7 @@ from privacy_assets.orchestration.stages import (
 )
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Policy
-from privacy_assets.release.ratings import rate_score, risk_level
+from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_score, risk_level
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.stored_model import from_artifact
@@ -338,13 +338,15 @@ def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
 def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:
     figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
     score = assessment.scores.get("privacy_risk_score")
-    level = risk_level(score)
+    failed = {limit.metric for limit in policy.limits if not limit.holds_for(figures.get(limit.metric))}
     found: dict[str, Any] = {FOUND: "No synthetic record was assessed."}
     if score is not None:
+        is_met = "privacy_risk_score" not in failed
+        level = risk_level(score)
         found = {
-            FOUND: f"The privacy_risk_score is {number(score)}: {rate_score(score)}.",
-            ADVICE: " ".join(level.strategies),
-            "risk_level": level.name,
+            FOUND: f"The privacy_risk_score is {number(score)}: {rate_score(score) if is_met else NOT_ACCEPTED}.",
+            ADVICE: " ".join(level.strategies) if is_met else mitigation(score),
+            **({"risk_level": level.name} if is_met or level != RISK_LEVELS[-1] else {}),
         }
     pictures = {
         "identified_by_combination_size": assessment.drawn("sizes"),
@@ -353,7 +355,7 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
     return (
         found
         | limits_metadata(policy, "synthetic", figures)
-        | score_metadata(dict(assessment.scores) | figures)
+        | score_metadata(dict(assessment.scores) | figures, failed)
         | picture_metadata(pictures)
     )
 

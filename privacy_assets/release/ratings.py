@@ -39,10 +39,8 @@ RISK_LEVELS = (
         "low",
         "privacy_risk_score up to 0.1",
         (
-            "Standard release procedures apply.",
             "Document the measures taken.",
             "Assess again regularly.",
-            "Suitable for most use cases.",
         ),
     ),
 )
@@ -63,9 +61,12 @@ def mitigation(privacy_risk_score: float | None) -> str:
 
 
 def rate_score(privacy_risk_score: float) -> str:
-    """Rate a score on the second published scale ("Understanding the Simplified Metrics"), which divides high risk."""
+    """Rate a score on the second published scale ("Understanding the Simplified Metrics"), which divides high risk.
+
+    The scale calls the lowest scores safe to release, which one figure cannot decide.
+    """
     for bound, rating in (
-        (0.1, "very low risk, safe to release"),
+        (0.1, "very low risk by this figure"),
         (0.3, "acceptable risk for internal use"),
         (0.5, "medium risk, needs additional protection"),
     ):

@@ -185,7 +185,7 @@ def render_report(
         changes=changes_in_words(manifest["policy"]["changes"]),
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
-        words=plain_words(manifest["figures"], bounds),
+        words=plain_words(manifest["figures"], bounds, rated=refusal is None),
         caveats=((IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_Table(
             "The legal criteria (WP216) and the findings",
@@ -198,7 +198,8 @@ def render_report(
         notes=material.notes,
         figures=list(_figure_tables(manifest["figures"], bounds)),
         sensitive=_sensitive_table(manifest["figures"], bounds),
-        risk_levels=RISK_LEVELS if side == "synthetic" else (),
+        # A low score is no reason to do less about a refusal.
+        risk_levels=() if side != "synthetic" else RISK_LEVELS if refusal is None else RISK_LEVELS[:-1],
         risk_level=None if score is None else risk_level(score),
         advised=[outcome for outcome in limits if outcome.advice],
         measured=list(_measured_tables(manifest["figures"], material, bounds)),

@@ -49,7 +49,7 @@ IN_NATS = frozenset({"mean_nonspecificity", "min_nonspecificity", "mean_entropy"
 """Figures that are natural logarithms; reports have them in bits."""
 
 
-def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tuple[str, ...]:
+def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = True) -> tuple[str, ...]:
     """Explain the figures of a manifest in plain words.
 
     Parameters
@@ -58,13 +58,15 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tupl
         ``figures`` of a manifest.
     limits : mapping of str to float
         Limits on the figures by metric; a figure has enough digits to show whether it is above its limit.
+    rated : bool
+        Whether figures are rated on general scales, which do not know why a table is refused.
 
     Returns
     -------
     tuple of str
         Sentences about the figures that exist, with counts and shares only.
     """
-    return _said(_SAYINGS, figures, limits)
+    return _said(_SAYINGS, figures, limits, rated=rated)
 
 
 def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
@@ -78,9 +80,11 @@ def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
     return _said(_SAYINGS_OF_WORTH, figures, {})
 
 
-def _said(sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapping[str, float]) -> tuple[str, ...]:
+def _said(
+    sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = False
+) -> tuple[str, ...]:
     return tuple(
-        saying.say(_Figures(figures[saying.assessment], limits))
+        saying.say(_Figures(figures[saying.assessment], limits, rated=rated))
         for saying in sayings
         if set(saying.needs)
         <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
@@ -88,17 +92,20 @@ def _said(sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapp
 
 
 class _Figures(dict[str, Any]):
-    """The figures of an assessment, each with the digits that its limit needs."""
+    """The figures of an assessment, each with the digits that its limit needs, and its rating if it has one."""
 
-    def __init__(self, figures: Mapping[str, Any], limits: Mapping[str, float]) -> None:
+    def __init__(self, figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool) -> None:
         super().__init__(figures)
-        self._limits = limits
+        self._limits, self._rated = limits, rated
 
     def number(self, name: str) -> str:
         return against(self[name], self._limits[name])[0] if name in self._limits else number(self[name])
 
     def percent(self, name: str) -> str:
         return percent(self[name], self._limits.get(name))
+
+    def rating(self, before: str, name: str, rate: Callable[[float], str]) -> str:
+        return f"{before}{rate(self[name])}" if self._rated else ""
 
 
 class _Saying(NamedTuple):
@@ -110,7 +117,8 @@ class _Saying(NamedTuple):
 
 
 def _identified(scores: _Figures) -> str:
-    rating = rate_identification(scores["identification_rate"])
+    rating = scores.rating(" This share is rated ", "identification_rate", rate_identification)
+    rating += "." if rating else ""
     found = (
         f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
         f"({scores.percent('identification_rate')})"
@@ -127,13 +135,13 @@ def _identified(scores: _Figures) -> str:
         return (
             f"{found} can be pinned to one person: in some combination of up to "
             f"{scores['max_combo_size']} columns, every original record with the same values belongs to that person, "
-            "and at most as many synthetic as original records have these values. This share is rated "
-            f"{rating}. {n_identified:,} of {n_people:,} people ({percent(n_identified / n_people)}) are singled out."
+            f"and at most as many synthetic as original records have these values.{rating} {n_identified:,} of "
+            f"{n_people:,} people ({percent(n_identified / n_people)}) are singled out."
         )
     return (
         f"{found} can be pinned to one original: some combination of up to "
         f"{scores['max_combo_size']} columns occurs exactly once among the synthetic and once among the original "
-        f"records. This share is rated {rating}."
+        f"records.{rating}"
     )
 
 
@@ -159,9 +167,9 @@ def _score(scores: _Figures) -> str:
         low, high = (scores.number(f"privacy_risk_score_{end}") for end in ("lowest", "highest"))
         drawn = f" ({low} to {high} over the draws)"
     return (
-        f"The privacy risk score is {scores.number('privacy_risk_score')}{drawn}, on a scale from 0 (as safe as "
+        f"The privacy risk score is {scores.number('privacy_risk_score')}{drawn}, on a scale from 0 (as "
         f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
-        f"protection that random data would have. It is rated: {rate_score(scores['privacy_risk_score'])}."
+        f"protection that random data would have{scores.rating('. It is rated: ', 'privacy_risk_score', rate_score)}."
     )
 
 
@@ -180,8 +188,8 @@ def _of_control(scores: _Figures) -> str:
 
 
 def _baseline(scores: _Figures) -> str:
-    baseline = scores["baseline_protection"]
-    return f"The baseline protection is {scores.number('baseline_protection')}: {rate_baseline(baseline)}."
+    rating = scores.rating(": ", "baseline_protection", rate_baseline)
+    return f"The baseline protection is {scores.number('baseline_protection')}{rating}."
 
 
 def _search(scores: _Figures) -> str:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.disclosure.column_examination import ColumnExamination, columns_that_leave, examine_columns
+from privacy_assets.disclosure.leaving_columns import say_what_is_decided
 from privacy_assets.disclosure.text_shapes import SHAPES, is_name, shape_of, whole_number_of
 from tests.disclosure.planted_columns import LANGUAGES, PLANTED, ordinary, planted, planted_numbers
 from tests.examples import examples
@@ -339,3 +340,75 @@ def test_what_reaches_a_person_does_so_however_often_it_stands_there(values, sha
     (found,) = examine_columns(table, {"contact": "other"})
     assert found.finding == "identifying"
     assert shape in found.reasons[0]
+
+
+def assigned(n_people, seed):
+    """Numbers, days and texts that each person has alone, because they were assigned or are many."""
+    random = np.random.default_rng(seed)
+    numbers = random.choice(10**6, n_people, replace=False)
+    gaps = np.cumsum(random.integers(1, 9, n_people)) + 5000
+    born = pd.Timestamp("1940-01-01") + pd.to_timedelta(random.choice(25_000, n_people, replace=False), unit="D")
+    return {
+        "without a pattern": numbers,
+        "with gaps": random.permutation(gaps),
+        "by branch": random.integers(1, 9, n_people) * 100_000 + random.choice(50_000, n_people, replace=False),
+        "in two blocks": random.permutation(np.r_[: n_people // 2, 700_000 : 700_000 + n_people - n_people // 2]),
+        "few possible ones": random.choice(max(3 * n_people, 1000), n_people, replace=False),
+        "times ten": numbers * 10,
+        "negative": -numbers,
+        "floats": numbers.astype(float),
+        "missing ones": pd.Series(numbers, dtype="Int64").mask(random.random(n_people) < 0.1),
+        "Decimal": pd.Series([decimal.Decimal(int(number)) for number in numbers], dtype=object),
+        "texts": numbers.astype(str),
+        "texts of floats": [f"{number}.0" for number in numbers],
+        "padded": [f"{number:08d}" for number in numbers],
+        "prefixed": [f"AB-{number}" for number in numbers],
+        "a category": pd.Series(numbers.astype(str), dtype="category"),
+        "hashes": random.integers(0, 2**60, n_people),
+        "birth": born,
+        "birth as text": born.strftime("%d.%m.%Y"),
+        "moments": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 10**8, n_people), unit="s"),
+        "durations": pd.to_timedelta(random.choice(10**7, n_people, replace=False), unit="s"),
+    }
+
+
+def measured(n_people, seed):
+    """Whole and other numbers that are measures although hardly anybody shares them."""
+    random = np.random.default_rng(seed)
+    return {
+        "salary": np.exp(random.normal(10.5, 0.4, n_people)).round(-2).astype(int),
+        "salary to the unit": np.exp(random.normal(10.5, 0.4, n_people)).astype(int),
+        "cost": np.exp(random.normal(7, 1, n_people)).astype(int),
+        "steps": random.gamma(4, 2000, n_people).astype(int),
+        "weight in grams": random.normal(75_000, 12_000, n_people).astype(int),
+        "platelets": random.normal(250_000, 60_000, n_people).astype(int),
+        "inhabitants": np.exp(random.normal(9, 1.5, n_people)).astype(int),
+        "seconds": random.exponential(9000, n_people).astype(int),
+        "expenditure": np.exp(random.normal(6, 1.2, n_people)).round(2),
+        "any fraction": random.random(n_people),
+        "score": random.normal(100, 15, n_people).round().astype(int),
+        "age": random.integers(18, 90, n_people),
+    }
+
+
+@pytest.mark.parametrize("n_people", [100, 300, 2_000])
+@pytest.mark.parametrize("kind", assigned(10, 0))
+def test_what_nearly_everybody_has_alone_looks_identifying(kind, n_people):
+    for seed in (1, 2):
+        assert examine(pd.Series(assigned(n_people, seed)[kind])).finding == "identifying"
+
+
+@pytest.mark.parametrize("n_people", [100, 300, 2_000])
+@pytest.mark.parametrize("kind", measured(10, 0))
+def test_what_is_a_measure_by_its_digits_or_distribution_does_not(kind, n_people):
+    for seed in (1, 2):
+        assert examine(pd.Series(measured(n_people, seed)[kind])).finding != "identifying"
+
+
+@pytest.mark.parametrize("kind", ["expenditure", "any fraction", "steps"])
+def test_no_column_is_called_harmless_beside_one_that_is_unique_for_everybody(kind):
+    column = pd.Series(measured(300, 1)[kind]).drop_duplicates()
+    examined = examine_columns(pd.DataFrame({"x": column, "y": "a"}), {"x": "other", "y": "other"})
+    said = say_what_is_decided(examined, {}, "identifying")
+    assert "looks identifying" not in said
+    assert said == "2 columns are released unchanged; nearly everybody has a unique value in 'x' (100.0%)"

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -232,6 +233,26 @@ class TestRoles:
         roles = {name: own["role"] for name, own in draft.mapping["columns"].items()}
         assert (roles["visit_id"], roles["patient_id"]) == ("direct_identifier", "direct_identifier")
         assert roles["hospital_id"] != "direct_identifier"
+
+    def test_what_nearly_everybody_has_alone_is_offered_as_a_direct_identifier_first(self):
+        random = np.random.default_rng(0)
+        days = pd.to_timedelta(random.choice(25_000, 300, replace=False), unit="D")
+        table = pd.DataFrame(
+            {
+                "thing": random.choice(10**6, 300, replace=False),
+                "word": [f"AB-{number}" for number in random.choice(10**6, 300, replace=False)],
+                "day": pd.Timestamp("1940-01-01") + days,
+                "stay": days,
+                "spent": np.exp(random.normal(7, 1, 300)).astype(int),
+            }
+        )
+        draft = draft_contract(table)
+        roles = {name: own["role"] for name, own in draft.mapping["columns"].items()}
+        assert (roles["thing"], roles["word"], roles["spent"]) == ("direct_identifier", "direct_identifier", "decide")
+        lines = draft.to_yaml().splitlines()
+        for name in ("day", "stay", "spent"):
+            [said] = [above for above, line in pairwise(lines) if line.strip().startswith(f"{name}: ")]
+            assert ": direct_identifier, " in said, name
 
     def test_a_column_without_values_and_one_with_one_value(self):
         own = draft_contract(pd.DataFrame({"a": [None, None], "b": ["x", "x"], "c": ["1", "2"]})).mapping["columns"]

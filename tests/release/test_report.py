@@ -288,7 +288,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
         "for those with the largest effect: 1 of 2 changes measured",
         "coarsened: 10 bands of about as many originals each not measured",
-        "Medium risk (this release)",
+        "Medium risk (these records)",
         "none nothing forgotten 1 none",
         "age scaled column 0.25 40",
         "2026-01-02 03:04 UTC leakage_detected is yes; expected no; privacy_risk_score is 0.31; expected below 0.2",
@@ -395,7 +395,7 @@ def test_a_clean_release_says_so_and_little_material_still_makes_a_page(tmp_path
     text = text_of(page)
     assert "Released The policy admitted these 2 records. 1 of 1 conditions" in text
     assert "No earlier run of this release was refused." in text
-    assert "Low risk (this release)" in text
+    assert "Low risk (these records)" in text
     assert "Pictures" not in text
 
 

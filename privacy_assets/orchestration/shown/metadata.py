@@ -1,7 +1,7 @@
 """Metadata of assets: counts, columns with their roles, figures and verdicts, without cells."""
 
 import json
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
 
 import dagster as dg
@@ -19,6 +19,13 @@ REFUSES = "refuses"
 MOST_ADVICE_SHOWN = 40
 MOST_OPTIONS_SHOWN = 60
 LONGEST_REASON = 300
+RATINGS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "privacy_risk_score": ("score_rating", rate_score),
+    "identification_rate": ("identification_rating", rate_identification),
+    "baseline_protection": ("baseline_rating", rate_baseline),
+}
+NOT_ACCEPTED = "the policy does not accept it"
+"""Instead of a rating on a general scale, which the limit of the policy would contradict."""
 # An event can have 100 KB in total.
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
@@ -72,15 +79,12 @@ def _shown_columns(table: pd.DataFrame) -> list[str]:
     return shown
 
 
-def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Show the scores of an assessment in their order, with ratings."""
+def score_metadata(scores: Mapping[str, Any], failed: Collection[str] = ()) -> dict[str, Any]:
+    """Show the scores of an assessment in their order, with ratings, except of those that fail their limit."""
     shown = {name: value for name, value in scores.items() if isinstance(value, int | float | str)}
-    if scores.get("privacy_risk_score") is not None:
-        shown["score_rating"] = rate_score(scores["privacy_risk_score"])
-    if scores.get("identification_rate") is not None:
-        shown["identification_rating"] = rate_identification(scores["identification_rate"])
-    if scores.get("baseline_protection") is not None:
-        shown["baseline_rating"] = rate_baseline(scores["baseline_protection"])
+    for name, (rating, rate) in RATINGS.items():
+        if scores.get(name) is not None:
+            shown[rating] = NOT_ACCEPTED if name in failed else rate(scores[name])
     return shown
 
 
