@@ -52,12 +52,12 @@ def why_foreign(
         original = original.drop_duplicates(person)
         control = None if control is None else control.drop_duplicates(person)
     original, synthetic = original[compared], synthetic[compared]
-    control = None if control is None else control[compared]
-    people, own = control, original.sample(frac=1, random_state=0)
-    n_lacked = FEWEST_CONTROL - (0 if control is None else len(control))
+    people = original.iloc[:0] if control is None else control[compared]
+    own = original.sample(frac=1, random_state=0)
+    n_lacked = FEWEST_CONTROL - len(people)
     if n_lacked > 0:
         n_judges = max(n_lacked, len(own) // 2)
-        people, own = pd.concat([own.iloc[:n_judges], control], ignore_index=True), own.iloc[n_judges:]
+        people, own = pd.concat([own.iloc[:n_judges], people], ignore_index=True), own.iloc[n_judges:]
     own, synthetic, people = (
         each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys)
         for each in (own.head(len(synthetic)), synthetic, people)

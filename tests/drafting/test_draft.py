@@ -241,8 +241,7 @@ class TestRoles:
             {
                 "thing": random.choice(10**6, 300, replace=False),
                 "word": [f"AB-{number}" for number in random.choice(10**6, 300, replace=False)],
-                "day": pd.Timestamp("1940-01-01") + days,
-                "stay": days,
+                "seen": pd.Timestamp("1940-01-01") + days,
                 "spent": np.exp(random.normal(7, 1, 300)).astype(int),
             }
         )
@@ -250,7 +249,7 @@ class TestRoles:
         roles = {name: own["role"] for name, own in draft.mapping["columns"].items()}
         assert (roles["thing"], roles["word"], roles["spent"]) == ("direct_identifier", "direct_identifier", "decide")
         lines = draft.to_yaml().splitlines()
-        for name in ("day", "stay", "spent"):
+        for name in ("seen", "spent"):
             [said] = [above for above, line in pairwise(lines) if line.strip().startswith(f"{name}: ")]
             assert ": direct_identifier, " in said, name
 
