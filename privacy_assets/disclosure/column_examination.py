@@ -15,6 +15,7 @@ the first characters of each. No function here returns a value of the table.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
@@ -55,12 +56,15 @@ LONG_DIGITS: Final = 9
 EQUAL_DIGITS: Final = 7
 """Number of digits at which numbers of equal length are not a measure."""
 DAY_ALONE: Final = "nearly everybody has a date of their own"
+AROUND: Final = f" {string.ascii_letters}€$£¥%‰°µ²³/"
 MOSTLY: Final = 0.95
 """Share of numbers without decimals from which on they are whole numbers."""
 NEAR: Final = 5
 """Whole numbers of a measure that differ by at most this much are about ten times as many pairs as equal ones."""
 FEWEST_EQUAL: Final = 5
-"""Number of equal pairs of a measure of which chance hardly ever leaves less than a fifth."""
+"""How many times fewer equal pairs than near ones suggest show that each number was assigned once."""
+BY_CHANCE: Final = 0.01
+SAME_FRACTION: Final = 1e-6
 GAIN: Final = 0.05
 """By how much a bell must describe a measure better than an even spread, in nats per number above `FEW_PEOPLE`."""
 SLACK: Final = 1.0
@@ -285,12 +289,14 @@ def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders)
         )
     if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
         return counted
-    whole = [whole_number_of(text) is not None for text in looked_at]
+    # Letters or signs around numbers are units, or a prefix of all assigned ones.
+    around = AROUND if shapes.get("numbers", 0.0) + shapes.get("whole numbers", 0.0) >= MOSTLY else " "
+    whole = [whole_number_of(text.strip(around)) is not None for text in looked_at]
     if sum(whole) >= MOSTLY * len(whole):
         has_zeros = any(text.startswith("0") and len(text) > 1 for text in map(str.strip, looked_at))
         if has_zeros and _number_people(holders, len(values)):
             return _identifying(counted, "has numbers padded with zeros")
-        numbers = [number for number in map(whole_number_of, values) if number is not None]
+        numbers = [number for text in values if (number := whole_number_of(text.strip(around))) is not None]
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     leading = [
         group
@@ -357,6 +363,8 @@ def _judge_numbers(counted: ColumnExamination, values: pd.Index, holders: Holder
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     numbers = values.to_numpy(dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
+    if len(numbers) and np.ptp(numbers % 1) < SAME_FRACTION:
+        numbers = np.floor(numbers)
     if len(numbers) and (numbers == np.floor(numbers)).mean() >= MOSTLY:
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     has_minutes = np.round(numbers, 3) != numbers
@@ -370,7 +378,8 @@ def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64],
     n_digits = _digits_of(numbers)
     is_long = n_digits >= LONG_DIGITS
     of_one_length = np.bincount(n_digits).max() >= 0.95 * len(numbers)
-    is_rounded = (numbers % 100 == 0).mean() >= 0.3
+    scaled = _in_steps(numbers)
+    is_rounded = ((scaled if _tells_apart(holders) else numbers) % 100 == 0).mean() >= 0.3
     if not _number_people(holders, len(numbers)):
         # Account numbers in many records: this many long numbers of the same length are not a measure, either.
         if len(numbers) >= MANY_VALUES and of_one_length and is_long.mean() >= 0.95 and not is_rounded:
@@ -386,11 +395,14 @@ def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64],
         return _identifying(counted, f"has numbers of {int(np.median(n_digits))} digits each")
     if _last_word(counted.column) in IDENTIFIER_WORDS:
         return _identifying(counted, "has the name of a number assigned to people")
-    # An assigned number may end in zeros, too, but then all of them do.
-    is_scaled = _tells_apart(holders) and not (numbers % 100).any()
-    if (is_rounded and not is_scaled) or (_is_bell(numbers) and not _avoids_equal(numbers, holders)):
+    if is_rounded or (_is_bell(scaled) and not _avoids_equal(scaled, holders)):
         return _measure(counted)
     return _identifying(counted, "nearly everybody has a whole number of their own")
+
+
+def _in_steps(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers as multiples of the largest step between all: assigned ones may all end in the same digits."""
+    return numbers // max(int(np.gcd.reduce(np.diff(np.sort(numbers)), initial=0)), 1)
 
 
 def _is_bell(numbers: NDArray[np.int64]) -> bool:
@@ -417,14 +429,14 @@ def _is_bell(numbers: NDArray[np.int64]) -> bool:
 
 def _avoids_equal(numbers: NDArray[np.int64], holders: Holders) -> bool:
     """Return whether fewer people have equal numbers than near ones suggest, as where each number is assigned once."""
-    ordered = np.sort(numbers)
-    step = int(np.gcd.reduce(np.diff(ordered)))
-    if step == 0:
-        return False
-    steps = (ordered - ordered[0]) // step
+    from scipy.special import pdtr
+
+    steps = np.sort(numbers)
     n_near = int((np.searchsorted(steps, steps + NEAR, side="right") - np.arange(len(steps)) - 1).sum())
-    n_expected, n_equal = n_near / (2 * NEAR), holders.rest - (len(numbers) - (holders.n_of_most > 1))
-    return n_expected >= FEWEST_EQUAL and n_equal < n_expected / FEWEST_EQUAL
+    n_expected, n_equal = n_near / (2 * NEAR), holders.n_holdings - len(steps)
+    if holders.n_of_most > FEWEST_EQUAL:  # It often means an unknown value.
+        n_equal -= holders.n_of_most - 1
+    return n_equal < n_expected / FEWEST_EQUAL and float(pdtr(n_equal, n_expected)) < BY_CHANCE
 
 
 def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -465,7 +477,7 @@ def _judge_datetimes(counted: ColumnExamination, values: pd.Index, holders: Hold
 
 def _judge_days(counted: ColumnExamination, days: NDArray[np.int64], holders: Holders) -> ColumnExamination:
     """Distinguish days that nearly everybody has alone, which no distribution makes a measure, from others."""
-    is_assigned = _number_people(holders, len(days)) and _avoids_equal(days, holders)
+    is_assigned = _number_people(holders, len(days)) and _avoids_equal(_in_steps(days), holders)
     if is_assigned or _tells_apart(holders):
         return _identifying(counted, DAY_ALONE)
     return _measure(counted)

@@ -229,7 +229,7 @@ LONG: Final = frozenset({"e-mail addresses", "URLs", "free text"})
 MEASURES: Final = frozenset(
     {"dates", "whole numbers", "times of day", "numbers", "ranges", "codes of a published list"}
 )
-CONTINUOUS: Final = frozenset({"numbers", "ranges"})
+CONTINUOUS: Final = frozenset({"numbers"})
 EMAIL: Final = frozenset({"e-mail addresses"})
 OF_PEOPLE: Final = frozenset({"phone numbers", "social security numbers", "account numbers", "document numbers"})
 FORMATS: Final = frozenset({"URLs", "timestamps", "coordinates", "IP addresses", "UUIDs", "digests", "file paths"})

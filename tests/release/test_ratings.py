@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from privacy_assets.release.ratings import (
     RISK_LEVELS,
     mitigation,
@@ -36,3 +38,11 @@ def test_ratings_follow_the_published_bounds():
     assert rate_baseline(0.89).startswith("weak")
     assert rate_baseline(0.95).startswith("fair")
     assert rate_baseline(0.96).startswith("good")
+
+
+@pytest.mark.parametrize("score", [0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.9])
+def test_no_scale_calls_records_safe_to_release(score):
+    said = " ".join([rate_score(score), mitigation(score), *risk_level(score).strategies]).casefold()
+    assert "safe" not in said
+    assert "suitable for" not in said
+    assert "standard release" not in said

@@ -2,10 +2,17 @@
 
 import dagster as dg
 import pandas as pd
+import pytest
 from dagster_shared.serdes import serialize_value
 
 from privacy_assets.anonymization.settings import AnonymizeSettings
-from privacy_assets.orchestration.shown.metadata import advice_table, settings_metadata, table_metadata
+from privacy_assets.orchestration.shown.metadata import (
+    NOT_ACCEPTED,
+    advice_table,
+    score_metadata,
+    settings_metadata,
+    table_metadata,
+)
 
 # Pictures take what is left.
 MOST_BYTES = 60_000
@@ -66,3 +73,18 @@ def test_figures_of_an_advice_keep_all_their_digits():
     advice = pd.DataFrame({"columns": [("age", "sex")], "max_basic_semantic_risk": [0.2504], "chance": [1 / 3]})
     (record,) = advice_table(advice).records
     assert record.data == {"columns": "age, sex", "max_basic_semantic_risk": 0.2504, "chance": 1 / 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "rating", "value"),
+    [
+        ("privacy_risk_score", "score_rating", 0.05),
+        ("identification_rate", "identification_rating", 0.005),
+        ("baseline_protection", "baseline_rating", 0.99),
+    ],
+)
+def test_a_figure_that_fails_its_limit_is_not_rated_by_a_scale(name, rating, value):
+    assert score_metadata({name: value}, {name})[rating] == NOT_ACCEPTED
+    rated = score_metadata({name: value}, {"another"})[rating]
+    assert rated not in (NOT_ACCEPTED, "")
+    assert score_metadata({name: None}, {name}) == {}
