@@ -64,6 +64,7 @@ NEAR: Final = 5
 FEWEST_EQUAL: Final = 5
 """How many times fewer equal pairs than near ones suggest show that each number was assigned once."""
 BY_CHANCE: Final = 0.01
+STEPS: Final = (10_000, 1_000, 500, 100, 50, 10)
 SAME_FRACTION: Final = 1e-6
 GAIN: Final = 0.05
 """By how much a bell must describe a measure better than an even spread, in nats per number above `FEW_PEOPLE`."""
@@ -401,8 +402,12 @@ def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64],
 
 
 def _in_steps(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers as multiples of the largest step between all: assigned ones may all end in the same digits."""
-    return numbers // max(int(np.gcd.reduce(np.diff(np.sort(numbers)), initial=0)), 1)
+    """Return numbers as multiples of the largest step between all, or nearly all if it is a round one."""
+    steps = numbers // max(int(np.gcd.reduce(np.diff(np.sort(numbers)), initial=0)), 1)
+    for step in STEPS:
+        if np.unique(steps % step, return_counts=True)[1].max() >= MOSTLY * len(steps):
+            return steps // step
+    return steps
 
 
 def _is_bell(numbers: NDArray[np.int64]) -> bool:

@@ -357,6 +357,7 @@ def assigned(n_people, seed):
         "times ten": numbers * 10,
         "times fifty": numbers * 50,
         "times a thousand and seven": numbers * 1000 + 7,
+        "times a hundred but one": np.r_[numbers[1:] * 100, 7],
         "with a half": numbers + 0.5,
         "three letters": [f"CUS{number}" for number in numbers],
         "three letters and a blank": [f"INV {number}" for number in numbers],
