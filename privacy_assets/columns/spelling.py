@@ -96,6 +96,8 @@ def _plain(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         text = unicodedata.normalize("NFKC", text.translate(_marks_of(text)))
         text = text.translate(_marks_of(text))
+        # Capitals lose the difference between i with a dot and without.
+        text = text.upper().casefold().replace("i\u0307", "i")
     text = " ".join(text.replace("`", "'").casefold().split())
     begin, end = 0, len(text)
     while begin < end:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -207,7 +208,7 @@ def _of_number(reading: Reading) -> dict[str, Any]:
     if is_whole:
         own |= {"min": in_int64(low), "max": in_int64(high)}
     else:
-        own |= {"min": float(low), "max": float(high)}
+        own |= {"min": in_float64(low), "max": in_float64(high)}
     if not is_whole and reading.decimals <= MAX_DECIMALS:
         own["precision"] = reading.decimals
     return own
@@ -216,6 +217,11 @@ def _of_number(reading: Reading) -> dict[str, Any]:
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
     """Return a range that contains another one, with ends of two digits."""
     return outward(low, high, unit_of_two_digits(low, high))
+
+
+def in_float64(end: float) -> float:
+    """Return an end as the nearest finite number."""
+    return float(min(max(end, -sys.float_info.max), sys.float_info.max))
 
 
 def in_int64(end: float) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from privacy_assets.drafting.described import Described, in_int64, outward, unit_of_two_digits
+from privacy_assets.drafting.described import Described, in_float64, in_int64, outward, unit_of_two_digits
 
 FEWEST_PEOPLE: Final = 5
 """Fewest people who share what a draft writes of a table."""
@@ -73,7 +73,7 @@ def _rounded_numbers(own: dict[str, Any], fifth: tuple[Any, Any], coarser: int) 
     exact = [Fraction(str(end)) for end in fifth]
     unit = unit_of_two_digits(*exact) * coarser
     both = [outward(own["min"], own["max"], unit), outward(exact[0], exact[1], unit)]
-    kind = in_int64 if isinstance(own["min"], int) else float
+    kind = in_int64 if isinstance(own["min"], int) else in_float64
     return [{"min": kind(low), "max": kind(high)} for low, high in both]
 
 

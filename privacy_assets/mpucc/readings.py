@@ -16,6 +16,8 @@ WITHOUT_VALUE: Final = (
 """Scores that are None if records cannot be compared with people."""
 
 
+RISKS: Final = ("privacy_risk_score", "identification_rate", "originals_singled_out")
+"""Scores by which the riskier reading is found; without a baseline the first has no value."""
 Assessed = TypeVar("Assessed", bound=Any)
 
 
@@ -30,7 +32,7 @@ def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTa
     n_alike = len(tables.as_written.original.subjects.weights) - len(tables.original.subjects.weights)
     for each in found:
         each.settings["originals_spelled_alike"] = n_alike
-    return max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in WITHOUT_VALUE])
+    return max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
 
 
 def comparable_scores(scores: dict[str, Any], tables: PreprocessedTables) -> dict[str, Any]:

@@ -130,3 +130,9 @@ def test_keys_of_people_are_spelled_alike_but_never_missing():
     assert spelled_keys(pd.Series(["a", None], dtype="category")).isna().tolist() == [False, True]
     assert spelled_keys(pd.Series([1, "A", "a"], dtype=object)).tolist() == [1, "a", "a"]
     assert np.isnan(spelled_keys(pd.Series([np.nan, 1.0]))).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("text", ["kad\u0131k\u00f6y", "\u0130stanbul", "straße", "ŉ", "ﬁn", "ΣΑΣ", "ǆ"])
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.swapcase, str.title])
+def test_no_change_of_case_is_another_value(text, change):
+    assert canonical(change(text)) == canonical(text)

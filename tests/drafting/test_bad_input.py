@@ -337,3 +337,13 @@ def test_cells_are_read_as_they_are_written(tmp_path):
         assert TableFile(str(path)).read(None).to_dict("list") == {"a": ["1"], "b": ["2"]}
     path.write_text("a,b\n")
     assert TableFile(str(path)).read(None).shape == (0, 2)
+
+
+@pytest.mark.parametrize("largest", [1.79e308, -1.79e308, 9.9e307, 1e308])
+def test_the_largest_floats_are_drafted_and_admitted(largest):
+    table = pd.DataFrame({"amount": [largest, 1.0] * 30, "wave": 1})
+    mapping = draft_contract(table).mapping
+    for own in mapping["columns"].values():
+        own["role"] = "other"
+    mapping.pop("drafted", None)
+    assert TableContract.from_mapping(mapping).admit(table)["amount"].tolist() == table["amount"].tolist()

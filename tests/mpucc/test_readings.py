@@ -126,6 +126,9 @@ def test_the_larger_of_both_readings_counts(codes):
         > 0
     )
     assert assess_mpuccs(original, original, control, max_baseline_cols=2).scores == found.scores
+    without = replace(UP_TO_2, calculate_baseline=False)
+    rates = [assess_preprocessed(each, without).scores["identification_rate"] for each in one_reading(tables)]
+    assert assess_preprocessed(tables, without).scores["identification_rate"] == max(rates)
     artifact = tables.to_artifact()
     assert PreprocessedTables.from_artifact(artifact) == tables
     assert json.loads(json.dumps(artifact.header, allow_nan=False)) == artifact.header

@@ -30,7 +30,8 @@ def once(text):
         elif unicodedata.category(character) in ("Cf", "Cc") and not character.isspace():
             character = ""
         plain += character
-    plain = unicodedata.normalize("NFKC", plain).casefold()
+    plain = unicodedata.normalize("NFKC", plain)
+    plain = plain.casefold() if plain.isascii() else plain.upper().casefold().replace("i\u0307", "i")
     plain = " ".join(plain.split())
     while True:
         if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "'\"":
