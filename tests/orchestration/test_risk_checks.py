@@ -5,9 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.risk_checks import _evidence_of_synthetic, build_privacy_risk_checks
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
@@ -277,3 +279,35 @@ def test_what_cannot_be_checked_is_refused_when_the_checks_are_built(settings, m
         build_privacy_risk_checks(
             **({"assets": upstream("shared"), "contract": CONTRACT, "policy": "development"} | settings)
         )
+
+
+def visits(seed):
+    """Five records of each of 200 people, none like another."""
+    random, n = np.random.default_rng(seed), 1000
+    numbers = {name: random.integers(0, 9, n) for name in ("a", "b", "c")}
+    return pd.DataFrame(
+        {
+            "patient": [f"{seed}-{number // 5}" for number in range(n)],
+            **numbers,
+            "d": random.choice(list("uvwxyz"), n),
+            "e": random.integers(0, 40, n),
+        }
+    )
+
+
+def test_all_records_of_a_person_are_tested_for_leakage():
+    original, control, synthetic = visits(0), visits(1), visits(2).drop(columns="patient")
+    copied = original.groupby("patient").tail(1).drop(columns="patient")
+    synthetic.iloc[: len(copied)] = copied.to_numpy()
+    columns = {name: {"type": "integer", "role": "quasi_identifier"} for name in ("a", "b", "c", "e")}
+    columns["d"] = {"type": "text", "role": "quasi_identifier"}
+    columns["patient"] = {"type": "text", "role": "direct_identifier", "person": True}
+    evidence = _evidence_of_synthetic(
+        TableContract.from_mapping({"columns": columns}),
+        Policy((Limit("leakage_detected", 0.0),), RequiredSettings(detectable_share=0.2, people_per_value=None)),
+        AssessmentSettings(max_baseline_cols=3),
+        DisclosureSettings(),
+        synthetic.convert_dtypes(),
+        {"original": original, "control": control},
+    )
+    assert evidence.assessments["disclosure_assessment"].metrics["leakage_detected"] == 1.0
