@@ -751,6 +751,13 @@ TRANSFORMATIONS: Sequence[Transformation] = (
 
 LATER: Sequence[Later] = (
     Later("fresh people around copies that no test finds", "sample, partly", "a limit on originals_singled_out"),
+    Later(
+        "copies alone in another notation, less than a tenth of the records", "normalize", "a guard for small shares"
+    ),
+    Later("rare values in another notation", "normalize", "a guard for small shares"),
+    Later("numbers with fewer digits", "rounding", "one precision for both tables"),
+    Later("thousands separators", "read", "two readings of `1,000`"),
+    Later("columns of one scale that change places", "order", "a test of changed copies"),
     Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
     Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),
     Later("a constant added to numbers", "the most frequent difference", "a test of shifted copies"),
