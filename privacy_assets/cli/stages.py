@@ -135,7 +135,7 @@ def run_assess(chosen: argparse.Namespace) -> int:
     from privacy_assets.columns.unknown_values import said_of_blind
     from privacy_assets.disclosure.assess import assess_disclosure
     from privacy_assets.mpucc.assess import assess_mpuccs
-    from privacy_assets.mpucc.readings import WITHOUT_VALUE
+    from privacy_assets.mpucc.readings import comparable_scores
     from privacy_assets.release.policy import RequiredSettings
     from privacy_assets.utility.foreign import why_foreign
 
@@ -151,22 +151,21 @@ def run_assess(chosen: argparse.Namespace) -> int:
     n_searched = len(contract.searched_columns)
     required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
+    tables = (original, synthetic, control)
     whose: dict[str, Any] = {"person": person, "invented": contract.invented}
-    foreign = why_foreign(original, synthetic, control, **whose)
-    whose["progress"] = progress.tell
-    parts = contract.parts
-    assessment = assess_mpuccs(original, synthetic, control, max_baseline_cols=max_cols, parts=parts, **whose)
-    why = said_of_blind(assessment.settings["unknown_values"]) or foreign
-    scores = {name: None if why and name in WITHOUT_VALUE else value for name, value in assessment.scores.items()}
+    assessment = assess_mpuccs(
+        *tables, max_baseline_cols=max_cols, parts=contract.parts, progress=progress.tell, **whose
+    )
+    why = said_of_blind(assessment.settings["unknown_values"]) or why_foreign(*tables, **whose)
+    scores = comparable_scores(assessment.scores, is_comparable=not why)
     figures: dict[str, Any] = {"scores": scores, "incomparable": why}
-    lines = [why] * bool(why) + [f"{name}: {_shown(value)}" for name, value in scores.items()]
+    lines = [f"{name}: {_shown(value)}" for name, value in scores.items()]
+    if why:
+        lines.insert(0, why)
     if control is not None and n_columns > 1:
+        sensitive = contract.columns_with_role("sensitive")
         disclosure = assess_disclosure(
-            original,
-            synthetic,
-            control,
-            sensitive=contract.columns_with_role("sensitive"),
-            **whose,
+            original, synthetic, control, sensitive=sensitive, progress=progress.tell, **whose
         )
         figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
         lines += ["", disclosure.summary()]

@@ -61,11 +61,15 @@ MOSTLY: Final = 0.95
 """Share of numbers without decimals from which on they are whole numbers."""
 NEAR: Final = 5
 """Whole numbers of a measure that differ by at most this much are about ten times as many pairs as equal ones."""
-FEWEST_EQUAL: Final = 5
+TIMES_FEWER: Final = 5
 """How many times fewer equal pairs than near ones suggest show that each number was assigned once."""
 BY_CHANCE: Final = 0.01
+"""Probability of as few equal pairs among numbers of a measure."""
+MOST_ALIKE: Final = 5
+"""A number of more people than this often means an unknown one."""
 STEPS: Final = (10_000, 1_000, 500, 100, 50, 10)
 SAME_FRACTION: Final = 1e-6
+"""Difference up to which fractions of floats are the same."""
 GAIN: Final = 0.05
 """By how much a bell must describe a measure better than an even spread, in nats per number above `FEW_PEOPLE`."""
 SLACK: Final = 1.0
@@ -439,9 +443,9 @@ def _avoids_equal(numbers: NDArray[np.int64], holders: Holders) -> bool:
     steps = np.sort(numbers)
     n_near = int((np.searchsorted(steps, steps + NEAR, side="right") - np.arange(len(steps)) - 1).sum())
     n_expected, n_equal = n_near / (2 * NEAR), holders.n_holdings - len(steps)
-    if holders.n_of_most > FEWEST_EQUAL:  # It often means an unknown value.
+    if holders.n_of_most > MOST_ALIKE:
         n_equal -= holders.n_of_most - 1
-    return n_equal < n_expected / FEWEST_EQUAL and float(pdtr(n_equal, n_expected)) < BY_CHANCE
+    return n_equal < n_expected / TIMES_FEWER and float(pdtr(n_equal, n_expected)) < BY_CHANCE
 
 
 def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from privacy_assets.columns.parts import Parts, check_parts, names_with_parts
 from privacy_assets.columns.spelling import SPELLING
+from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.display.progress_bar import shows_progress
@@ -325,7 +326,7 @@ def assess_preprocessed(
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")
     described = {**_described(tables, settings), "complete_up_to": found.complete_size}
-    scores = comparable_scores(scores, tables)
+    scores = comparable_scores(scores, is_comparable=not (tables.foreign or blind_columns(tables.unknown_values)))
     return MpuccAssessment(scores, details, tree, control, described)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 
 WITHOUT_VALUE: Final = (
@@ -35,11 +34,11 @@ def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTa
     return max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
 
 
-def comparable_scores(scores: dict[str, Any], tables: PreprocessedTables) -> dict[str, Any]:
+def comparable_scores(scores: dict[str, Any], *, is_comparable: bool) -> dict[str, Any]:
     """Return scores without those that are not known if a column is blind, or the records are foreign.
 
     What was identified stays identified.
     """
-    if not tables.foreign and not blind_columns(tables.unknown_values):
+    if is_comparable:
         return scores
     return {name: None if name in WITHOUT_VALUE else value for name, value in scores.items()}

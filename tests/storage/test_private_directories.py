@@ -294,6 +294,7 @@ def test_a_shared_directory_with_the_sticky_bit_may_be_above(way):
     (way / "disk").chmod(0o1777)
     make_private_root(way / "home" / "project" / "private")
     write(way / "home" / "project" / "releases")
+    assert list((way / "home" / "project" / "releases").iterdir())
 
 
 def test_a_private_directory_of_another_user_is_refused(tmp_path, monkeypatch):
