@@ -28,6 +28,7 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from benchmarks.campaigns.undoable_changes import (
+    DIGITS,
     DILUTION,
     KINDS,
     MORE,
@@ -106,7 +107,7 @@ class Promise(NamedTuple):
 
 NOTHING = (ORDER, OWNER)
 """Families that change nothing for anybody; they also apply to releases that can be admitted."""
-EVERYTHING = (MORE, DILUTION, REPEATS, PARTS, NOISE, UNITS, SPELLING, NOTATION, KINDS, ONE_TO_ONE)
+EVERYTHING = (MORE, DILUTION, REPEATS, PARTS, NOISE, UNITS, SPELLING, NOTATION, DIGITS, KINDS, ONE_TO_ONE)
 """All other families."""
 FAMILIES = (*NOTHING, *EVERYTHING)
 
@@ -127,30 +128,34 @@ RARER = "the distinct records of a larger table are rarer ones; verbatim_copies 
 OTHER_DRAWS = "other records are drawn where the values differ"
 HIDDEN_BY_OTHERS = "a fresh record with the same values makes a combination common; leakage_detected is the decision"
 BY_COLUMN = "counting queries are drawn by the places of columns, which the contract fixes"
+ROUNDED = "values that differ only in what is rounded are one, also among the people"
 BY_PLACE = "samples of the originals are drawn by their places"
 
 SHARES = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, NOISE, NOTATION, ONE_TO_ONE),
+    not_better=(MORE, NOISE, NOTATION, DIGITS, ONE_TO_ONE),
     none={DILUTION: FEWER_COPIES_DRAWN},
 )
 """Shares of synthetic records, computed on at most as many as there are originals."""
 COUNTS = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, NOISE, NOTATION, ONE_TO_ONE),
+    not_better=(MORE, NOISE, NOTATION, DIGITS, ONE_TO_ONE),
     none={DILUTION: HIDDEN_BY_OTHERS},
 )
 """Counts over all records that are published."""
 ORIGINALS = _promise(
-    equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS), not_better=(MORE, DILUTION, NOISE, NOTATION, ONE_TO_ONE)
+    equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS), not_better=(MORE, DILUTION, NOISE, NOTATION, DIGITS, ONE_TO_ONE)
 )
 BASELINE = _promise(
     equal=(MORE, DILUTION, REPEATS, PARTS, UNITS, SPELLING, KINDS, NOTATION, ONE_TO_ONE),
-    none={NOISE: "a product over the columns, alone; privacy_risk_score becomes larger by it"},
+    none={
+        NOISE: "a product over the columns, alone; privacy_risk_score becomes larger by it",
+        DIGITS: ROUNDED,
+    },
 )
 COPIES = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
-    not_better=(MORE, DILUTION, NOTATION),
+    not_better=(MORE, DILUTION, NOTATION, DIGITS),
     none={
         NOISE: "no record is a copy in columns that are random",
         ONE_TO_ONE: "a record that differs in one column is no verbatim copy; leakage_detected sees near ones",
@@ -159,41 +164,42 @@ COPIES = _promise(
 VERBATIM = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
     not_better=(NOTATION,),
-    none={**COPIES.none, MORE: RARER, DILUTION: FEWER_COPIES_DRAWN, OWNER: BY_PLACE},
+    none={**COPIES.none, MORE: RARER, DILUTION: FEWER_COPIES_DRAWN, DIGITS: ROUNDED, OWNER: BY_PLACE},
 )
 EXCESS = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
     not_better=(NOTATION,),
-    none={**dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL), OWNER: BY_PLACE},
+    none={**dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL), DIGITS: ROUNDED, OWNER: BY_PLACE},
 )
 BESIDE_CONTROL = _promise(
     equal=(REPEATS, SPELLING, KINDS),
-    not_better=(NOTATION,),
     none={
         **dict.fromkeys((MORE, DILUTION, NOISE, ONE_TO_ONE), OF_THE_CONTROL),
-        **dict.fromkeys((PARTS, UNITS), OTHER_DRAWS),
+        **dict.fromkeys((PARTS, UNITS, NOTATION), OTHER_DRAWS),
+        DIGITS: ROUNDED,
     },
 )
 TEST = _promise(
     equal=(SPELLING, KINDS),
-    not_better=(REPEATS, MORE, DILUTION, PARTS, UNITS, NOTATION, ONE_TO_ONE),
+    not_better=(REPEATS, MORE, DILUTION, PARTS, UNITS, NOTATION, DIGITS, ONE_TO_ONE),
     none={NOISE: ADMITTED_LATER},
 )
 UPPER_END = _promise(
     equal=(REPEATS, SPELLING, KINDS),
     none={
-        **dict.fromkeys((MORE, DILUTION, PARTS, UNITS, NOTATION, ONE_TO_ONE), AN_INTERVAL),
+        **dict.fromkeys((MORE, DILUTION, PARTS, UNITS, NOTATION, DIGITS, ONE_TO_ONE), AN_INTERVAL),
         NOISE: ADMITTED_LATER,
     },
 )
 GUESSES = UPPER_END._replace(equal=UPPER_END.equal - {REPEATS}, none={**UPPER_END.none, REPEATS: EQUALLY_NEAR})
 RARE = _promise(
-    equal=(REPEATS, NOISE, UNITS, SPELLING, KINDS), not_better=(MORE, DILUTION, PARTS, NOTATION, ONE_TO_ONE)
+    equal=(REPEATS, NOISE, UNITS, SPELLING, DIGITS, KINDS),
+    not_better=(MORE, DILUTION, PARTS, NOTATION, ONE_TO_ONE),
 )
 OF_WORTH = _promise(none={**dict.fromkeys(EVERYTHING, WORTH), OWNER: BY_COLUMN})
 OF_THE_LEDGER = _promise(equal=EVERYTHING)
 """Figures that are read from the ledger, not from a table."""
-OF_CLASSES = _promise(equal=(UNITS, SPELLING, KINDS, ONE_TO_ONE), not_better=(NOTATION,))
+OF_CLASSES = _promise(equal=(UNITS, SPELLING, DIGITS, KINDS, ONE_TO_ONE), not_better=(NOTATION,))
 PROMISES: Mapping[str, Promise] = {
     "privacy_risk_score": SHARES,
     "score_of_control": BESIDE_CONTROL,

@@ -31,8 +31,10 @@ Text = Callable[[str], str]
 TENS = 10
 TELLS = 0.2
 """Distance of frequencies from those of real people, of at most 1, from which on a one-to-one change can be undone."""
-FEW_CELLS = 0.2
-"""Share of the cells of a column up to which it may be in another notation; a tenth goes unseen."""
+FEW_CELLS = 0.02
+"""Share of the cells of a column up to which it may be in another notation; one in 200 goes unseen."""
+FEW_COPIES = 15
+"""Copies up to which another notation of them alone may be chance."""
 ROWS_OF_A_GROUP = 97
 """Not a divisor of any number of rows, so that the last group differs."""
 
@@ -375,6 +377,11 @@ OTHER_NOTATIONS: dict[str, tuple[str, Text]] = {
     "days first": ("as a day", lambda text: ".".join(reversed(text.split("-"))) if _day("")(text) != text else text),
     "letters in reverse": ("reversal", lambda text: text[::-1]),
     "underscores": ("blanks", lambda text: text.replace(" ", "_").replace("-", "_")),
+    "a final dot": ("without it", lambda text: text + "."),
+    "parentheses": ("without them", lambda text: f"({text})"),
+    "no blanks": ("a blank between words", lambda text: text.replace(" ", "")),
+    "thousands separated": ("read", lambda text: f"{int(text):,}" if text.isdecimal() else text),
+    "codes of HTML": ("unescape", lambda text: "".join(f"&#{ord(letter)};" for letter in text)),
 }
 
 
@@ -404,6 +411,33 @@ def _noted(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
         return replace(release, synthetic=release.synthetic.assign(**{name: changed.synthetic[name] for name in own}))
 
     return noted
+
+
+def _copies_alone(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Write only the records that are copies in another notation, if they are more than a few."""
+
+    def noted(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        names = release.columns
+        people = set(release.original[names].astype(str).itertuples(index=False, name=None))
+        rows = release.synthetic.astype(str).itertuples(index=False, name=None)
+        is_copy = np.array([row in people for row in rows])
+        if is_copy.sum() <= max(FEW_COPIES, FEW_CELLS / 2 * len(is_copy)):
+            return None
+        table = release.synthetic.copy()
+        written = table[is_copy].map(lambda value: text(value) if isinstance(value, str) else value)
+        table[is_copy] = written
+        return replace(release, synthetic=table)
+
+    return noted
+
+
+def _fewer_digits(shorten: Callable[[pd.Series], pd.Series]) -> Callable[[Synthetic, Random], Synthetic | None]:
+    def shortened(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        made = {name: shorten(column) for name, column in release.synthetic.items() if column.dtype.kind == "f"}
+        table = release.synthetic.assign(**made)
+        return None if table.equals(release.synthetic) else replace(release, synthetic=table)
+
+    return shortened
 
 
 def _always(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
@@ -651,7 +685,7 @@ def _source_times_ten(table: pd.DataFrame, random: Random) -> pd.DataFrame:  # n
 ORDER, OWNER, PARTS = "order and machine", "order of all tables", "parts of a column"
 MORE, DILUTION, REPEATS = "more records", "dilution", "repeated rows"
 NOISE, UNITS = "random columns", "units of all tables"
-SPELLING, NOTATION = "spelling", "another notation"
+SPELLING, NOTATION, DIGITS = "spelling", "another notation", "fewer digits"
 KINDS, ONE_TO_ONE = "kinds", "one-to-one changes"
 
 TRANSFORMATIONS: Sequence[Transformation] = (
@@ -687,6 +721,18 @@ TRANSFORMATIONS: Sequence[Transformation] = (
     Transformation("several spellings at once", SPELLING, "all of these", _always(_all_at_once), "text"),
     Transformation("missing values as words", SPELLING, "read", _missing_written, "text"),
     *(Transformation(name, NOTATION, undone, _noted(text), "text") for name, (undone, text) in OTHER_NOTATIONS.items()),
+    Transformation(
+        "copies alone with a prefix", NOTATION, "without it", _copies_alone(lambda text: "x/" + text), "text"
+    ),
+    Transformation(
+        "numbers of six digits",
+        DIGITS,
+        "rounding",
+        _fewer_digits(lambda column: column.map(lambda value: float(f"{value:.6g}"), na_action="ignore")),
+    ),
+    Transformation(
+        "single precision", DIGITS, "rounding", _fewer_digits(lambda column: column.astype("float32").astype(float))
+    ),
     Transformation("text as bytes", KINDS, "decode", _of_another_kind(_texts, str.encode)),
     Transformation("numbers as text", KINDS, "as a number", _of_another_kind(_numbers, str)),
     Transformation("numbers as Decimal", KINDS, "float", _of_another_kind(_numbers, lambda value: Decimal(str(value)))),
@@ -751,12 +797,7 @@ TRANSFORMATIONS: Sequence[Transformation] = (
 
 LATER: Sequence[Later] = (
     Later("fresh people around copies that no test finds", "sample, partly", "a limit on originals_singled_out"),
-    Later(
-        "copies alone in another notation, less than a tenth of the records", "normalize", "a guard for small shares"
-    ),
-    Later("rare values in another notation", "normalize", "a guard for small shares"),
-    Later("numbers with fewer digits", "rounding", "one precision for both tables"),
-    Later("thousands separators", "read", "two readings of `1,000`"),
+    Later("another notation of so few cells that it may be chance", "normalize", "a guard for smaller shares"),
     Later("columns of one scale that change places", "order", "a test of changed copies"),
     Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
     Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),

@@ -8,10 +8,11 @@ equal values of all tables the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, Final, Literal, cast
 from uuid import UUID
 
 import numpy as np
@@ -23,11 +24,14 @@ from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
 
+_Shorten = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
 # Kinds with a natural order; ordered categories are also ordered, by their categories.
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
+FEW_DIGITS: Final = (4, 5, 6)
+"""Digits to which programs round numbers of any size."""
 # This many values are read first, because one with too many decimals is enough to decide.
 _FIRST_READ = 1000
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
@@ -366,12 +370,15 @@ def encode_column(
     Parameters
     ----------
     tables : sequence of ColumnValues
-        The column in each table, of one kind or missing (not checked here). The first table determines the precision.
+        The column in each table, of one kind or missing (not checked here). The coarser of the first two determines
+        the precision: a recipient can round the originals as the released values are.
     decimals : int, optional
-        Decimals for rounding floats. Default: the decimals of the floats of the first table, at most 10; 0 if it has
-        integers, 10 if it has no value.
+        Decimals for rounding floats. Default: the fewest that leave the floats of the first or of the second table
+        unchanged, at most 10; 0 if one has integers, 10 if both have no value. Then floats are also rounded to the
+        digits of the second table if it has at most `FEW_DIGITS` or is of single precision.
     unit : str, optional
-        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first table unchanged.
+        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first or the second
+        table unchanged.
 
     Raises
     ------
@@ -380,14 +387,19 @@ def encode_column(
     """
     kind: Kind = next((table.kind for table in tables if table.kind != "missing"), "missing")
     precision: int | str | None = None
+    if kind == "number":
+        tables = [_as_written(table) for table in tables]
     present = [table for table in tables if table.kind != "missing"]
     if kind == "number":
+        shorten = None
         if any(table.is_float for table in present):
-            own = None if tables[0].kind == "missing" else tables[0].decimals
-            precision = next(each for each in (decimals, own, MAX_DECIMALS) if each is not None)
-        joint, labels = _join_numbers([_rounded(table.distinct, precision) for table in present])
+            own = [table.decimals for table in tables[:2] if table.kind != "missing"]
+            precision = min([each for each in own if each is not None], default=MAX_DECIMALS)
+            precision, shorten = (precision, _shortened(tables[:2])) if decimals is None else (decimals, None)
+        joint, labels = _join_numbers([_rounded(table.distinct, precision, shorten) for table in present])
     elif kind in ("datetime", "aware datetime"):
-        found = unit if unit is not None else _unit_of(present[0])
+        own_units = [_unit_of(table) for table in tables[:2] if table.kind != "missing"] or [_unit_of(present[0])]
+        found = unit if unit is not None else max(own_units, key=DATETIME_UNITS.__getitem__)
         precision = found
         joint, labels = _join_moments(present, found)
     elif kind == "duration":
@@ -425,8 +437,52 @@ def round_floats(values: NDArray[np.float64], decimals: int) -> NDArray[np.float
         return np.where(np.abs(values) * scale < 2.0**52, np.rint(values * scale) / scale, values) + 0.0
 
 
-def _rounded(values: NDArray[Any], decimals: int | str | None) -> NDArray[Any]:
-    return round_floats(values, cast("int", decimals)) if values.dtype.kind == "f" else values
+def _rounded(values: NDArray[Any], decimals: int | str | None, shorten: _Shorten | None) -> NDArray[Any]:
+    if values.dtype.kind != "f":
+        return values
+    return round_floats(values if shorten is None else shorten(values), cast("int", decimals))
+
+
+def _shortened(tables: Sequence[ColumnValues]) -> _Shorten | None:
+    """Return what leaves the floats of the second table unchanged, but not those of the first; the coarsest if any."""
+    if len(tables) < 2 or not all(table.is_float for table in tables):
+        return None
+    first, second = (table.distinct[~np.isnan(table.distinct)] for table in tables)
+    for digits in FEW_DIGITS:
+        if (_round_to_digits(second, digits) == second).all():
+            return (
+                None if (_round_to_digits(first, digits) == first).all() else partial(_round_to_digits, digits=digits)
+            )
+    return _as_single if _is_single(second) and not _is_single(first) else None
+
+
+def _as_single(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the numbers are in single precision, as it is written."""
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(np.float32).astype(str).astype(np.float64)
+
+
+def _as_written(table: ColumnValues) -> ColumnValues:
+    """Return floats that have the bits of single precision as they are written: 0.1 for 0.10000000149."""
+    if not table.is_float or not _is_single(table.distinct, in_bits=True):
+        return table
+    is_whole = table.distinct == np.floor(table.distinct)
+    return replace(table, distinct=np.where(is_whole, table.distinct, _as_single(table.distinct)))
+
+
+def _is_single(values: NDArray[np.float64], *, in_bits: bool = False) -> bool:
+    """Whether single precision keeps the numbers, as they are written or in bits."""
+    if len(values) > _FIRST_READ and not _is_single(values[:_FIRST_READ], in_bits=in_bits):
+        return False
+    with np.errstate(over="ignore", under="ignore"):
+        single = values.astype(np.float32) if in_bits else _as_single(values)
+    return bool(((single == values) | np.isnan(values)).all())
+
+
+def _round_to_digits(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(values))))
+        return np.where(np.isfinite(scale), np.rint(values * scale) / scale, values)
 
 
 def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:

@@ -9,6 +9,7 @@ from typing import Final
 
 import pandas as pd
 
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidTableError
 
 MOST_POSITIONS: Final = 20
@@ -16,7 +17,9 @@ MOST_POSITIONS: Final = 20
 
 
 def require_unique_text_names(table: pd.DataFrame) -> None:
-    """Raise InvalidTableError unless all column names are distinct strings."""
+    """Raise InvalidTableError unless all column names of a data frame are distinct strings."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame.")
     require_unique_names(list(table.columns))
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from decimal import Context, Decimal
 from functools import lru_cache
+from html import unescape
 from typing import Any, Final
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, encode_column
 
@@ -26,12 +29,18 @@ MISSING_WORDS: Final = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none"
 LONGEST_NUMBER: Final = 39
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d{1,3})?").fullmatch
+_SHORT_COMMA = re.compile(r"([+-]?[1-9]\d{0,2}),(\d{3})").fullmatch
+_THOUSANDS = re.compile(r"(?<=\d)[,.' ](?=\d{3}(?!\d))")
+_BETWEEN = re.compile(r"[\W_]+")
+_FIRST_OF_NUMBERS = frozenset("+-.,0123456789")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:z|[+-]00:?00)?)?").fullmatch
 _EXACT = Context(prec=2 * LONGEST_NUMBER)
-_APOSTROPHES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u02bc`\u00b4"
-_QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u301d\u301e\u301f"
+_APOSTROPHES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u02bc`\u00b4\u1ffd"
+_QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u301d\u301e\u301f"
 _SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
-_NOT_SHOWN = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0x17B4, 0x17B5, *_SELECTORS)))
+_UNASSIGNED = (0x2065, *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE0100), *range(0xE01F0, 0xE1000))
+_FILLERS = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC)
+_NOT_SHOWN = frozenset(map(chr, (*_FILLERS, *_SELECTORS, *_UNASSIGNED)))
 """Fillers, joiners and variants that are not shown although Unicode does not call them format characters."""
 
 
@@ -40,18 +49,21 @@ def canonical(text: str) -> str:
 
     Unicode NFKC in one case, without invisible characters; one blank between words and none around them; plain dashes
     and quotes; no quotes around the text, and no leading apostrophe, by which spreadsheets keep text; words of programs
-    for a missing value are empty; a number is its value, with a comma as a decimal mark; a moment in ISO form is
-    written in one way, as a day at midnight. It is idempotent.
+    for a missing value are empty; a number is its value, with a comma as a decimal mark unless it may separate
+    thousands, as in ``1,000``; a moment in ISO form is written in one way, as a day at midnight. It is idempotent.
     """
+    if len(text) <= LONGEST_NUMBER and text.isdecimal() and text.isascii():
+        return text.lstrip("0") or "0"
     plain = _plain(text)
     # Normalization can compose new marks; plain ASCII cannot.
     while not plain.isascii() and (again := _plain(plain)) != plain:
         plain = again
     if plain in MISSING_WORDS:
         return ""
-    if len(plain) <= LONGEST_NUMBER and _NUMBER(plain):
+    if _is_number(plain):
         number = Decimal(plain.replace(",", ".")).normalize(_EXACT)
-        return str(number) if number else "0"
+        is_short = number == number.to_integral_value() and number.adjusted() < LONGEST_NUMBER
+        return (format(number, "f") if is_short else str(number)) if number else "0"
     if moment := _MOMENT(plain):
         day, minute, second, part = moment.groups(default="")
         clock = f"{minute}:{second or '00'}" + (f".{part.rstrip('0')}" if part.strip("0") else "")
@@ -59,16 +71,54 @@ def canonical(text: str) -> str:
     return plain
 
 
+def _is_number(plain: str) -> bool:
+    """Whether a text is a number that can be read in one way; ``1,000`` can be read in two."""
+    return len(plain) <= LONGEST_NUMBER and _NUMBER(plain) is not None and not _SHORT_COMMA(plain)
+
+
+def canonical_of_all(texts: Sequence[str]) -> list[str]:
+    """Return the spelling of each text; quickly if most have no marks."""
+    joined = "\n" + "\n".join(texts).lower() + "\n"
+    in_one_line = joined.replace("\n", " ")
+    is_plain = joined.isascii() and in_one_line.isprintable() and joined.count("\n") == len(texts) + 1
+    if not is_plain or any(mark in in_one_line for mark in ("'", '"', "`", "  ")):
+        return [canonical(text) for text in texts]
+    lines = joined[1:-1].split("\n")
+    if MISSING_WORDS.isdisjoint(lines) and _FIRST_OF_NUMBERS.isdisjoint({line[:1] for line in lines}):
+        return lines
+    return [canonical(line) for line in lines]
+
+
 def spelled_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of keys, such as those of people, by which they are compared: texts in one spelling.
 
-    Words for a missing value, such as ``none``, are keys.
+    Words for a missing value, such as ``none``, are keys, and hexadecimal digits such as ``00e37`` are no number.
     """
     codes, distinct = pd.factorize(column)
-    if not any(isinstance(key, str) for key in distinct):
-        return column
-    spelled = [canonical(key) or key.strip().casefold() if isinstance(key, str) else key for key in distinct]
-    return pd.Series(np.array([*spelled, None], object)[codes], column.index)
+    spelled = _spelled(distinct.tolist())
+    return column if spelled is None else pd.Series(np.array([*spelled, None], object)[codes], column.index)
+
+
+def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
+    """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
+    codes, distinct = pd.factorize(column)
+    spelled = _spelled(distinct.tolist())
+    return codes if spelled is None else np.append(pd.factorize(np.array(spelled, object))[0], -1)[codes]
+
+
+def _spelled(keys: Sequence[Any]) -> list[Any] | None:
+    """Return the spelling of each key; None if all are spelled so already."""
+    texts = [key for key in keys if isinstance(key, str)]
+    spelled = {
+        key: key.strip().casefold() if not own or _may_be_hexadecimal(key) else own
+        for key, own in zip(texts, canonical_of_all(texts), strict=True)
+        if own != key
+    }
+    return [spelled.get(key, key) for key in keys] if spelled else None
+
+
+def _may_be_hexadecimal(key: str) -> bool:
+    return key[:1].isdigit() and key.isalnum() and key.isascii() and not key.isdecimal()
 
 
 def spelled_alike(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -144,8 +194,9 @@ def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedC
     Returns
     -------
     EncodedColumn
-        A synthetic text that no real person wrote has the code of the first real text that is spelled alike, or of its
-        spelling. Real texts keep their own codes; ``key_of`` has those that are spelled alike, as is the missing value.
+        A synthetic text that no real person wrote has the code of the first real text that is spelled alike, else of
+        the only one with the same letters and digits, else of its spelling. Real texts keep their own codes; ``key_of``
+        has those that are spelled alike, as is the missing value.
     """
     if {table.kind for table in tables} - {"missing"} != {"text"}:
         return encode_column(tables, **precision)
@@ -157,8 +208,40 @@ def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedC
     if "" not in written or any((table.codes < 0).any() for table in real):
         written[""] = None
     own = [text if text in known else written.get(key[text], key[text]) for text in synthetic.distinct]
+    unknown = [place for place, text in enumerate(own) if not (text is None or text in known or _is_number(text))]
+    similar = _by_letters_and_digits(known) if unknown else {}
+    for place in unknown:
+        text = str(own[place])
+        decimal = written.get(canonical(text.replace(",", "."))) if _SHORT_COMMA(text) else None
+        own[place] = similar.get(_letters_and_digits(text)) or decimal or text
     encoded = encode_column([tables[0], _rewritten(synthetic, own), *tables[2:]], **precision)
     return encoded.with_keys(["" if label is None else key.get(label, label) for label in encoded.labels])
+
+
+def _by_letters_and_digits(texts: Iterable[str]) -> dict[str, str | None]:
+    """Return the text that has certain letters and digits; None if several that are not spelled alike have them."""
+    found: dict[str, str | None] = {"": None}
+    for text in texts:
+        plain, own, spelled = _plain(text), _letters_and_digits(text), canonical(text)
+        if _is_number(plain) and not plain.isdecimal():
+            continue
+        if (first := found.setdefault(own, text)) is not None and canonical(first) != spelled:
+            found[own] = None
+    return found
+
+
+def _letters_and_digits(text: str) -> str:
+    """Return the letters and digits of a text, with blanks only between digits, and no leading zeros.
+
+    Codes of HTML and of web addresses are read, and thousands are joined.
+    """
+    kept = _BETWEEN.sub(_gap, _THOUSANDS.sub("", _plain(unescape(unquote(text)))))
+    return (kept.lstrip("0") or "0") if kept.isdecimal() else kept
+
+
+def _gap(between: re.Match[str]) -> str:
+    around = between.string[max(between.start() - 1, 0)], between.string[between.end() : between.end() + 1]
+    return " " if all(each.isdigit() for each in around) else ""
 
 
 def _key(text: str, listed: Set[str]) -> str:

@@ -17,15 +17,23 @@ from privacy_assets.columns.coding import ColumnValues, EncodedColumn, as_number
 from privacy_assets.display.numbers import percent
 
 BLIND: Final = 0.10
-"""Share of synthetic values that nobody has, beyond that of real people, above which a column is blind."""
+"""Share of synthetic numbers outside the range of real ones above which a column is blind."""
+BLIND_TEXTS: Final = 0.005
+"""Share of synthetic texts that nobody has, beyond that of real people, above which a column is blind.
+
+Synthesizers make up numbers, but no texts.
+"""
 BY_CHANCE: Final = 1e-3
 """Probability of as many unknown values, were they as rare as among real people, below which they are no chance."""
+INVENTED: Final = 0.90
+"""Share of values that nobody has from which a column that may be invented is invented."""
 ROUNDING: Final = 0.005
 """Share of the range by which numbers may be outside it, because synthesizers round to fewer decimals."""
 MOST_COLUMNS_NAMED: Final = 10
 
 UnknownValues = Mapping[str, Mapping[str, Any]]
-"""By column: shares ``unknown`` and ``expected``, and whether it is ``blind`` or was left out because ``invented``."""
+"""By column: shares ``unknown`` and ``expected``, and whether it is ``blind``, was left out because ``invented``, and
+is compared ``by_range``."""
 
 
 def unknown_shares(
@@ -49,10 +57,9 @@ def unknown_shares(
     dict or None
         ``unknown``: share of the synthetic values that no real person has; of numbers and moments, of those outside
         the range of real people. ``expected``: the same of a real person, who is left out: share of real values that
-        nobody else has; of numbers 2 / n. None for booleans, and without values on either side.
+        nobody else has; of numbers 2 / n. ``by_range``: whether the range counts. None for booleans, and without
+        values on either side.
     """
-    from scipy.special import bdtrc
-
     codes = encoded.all_spelled
     missing = [code for code, label in enumerate(encoded.labels[-1:], len(encoded.labels) - 1) if label is None]
     synthetic, real = codes.pop(1), np.concatenate(codes)
@@ -71,14 +78,33 @@ def unknown_shares(
         low, high = np.nanmin(known), np.nanmax(known)
         is_outside = (own < low - ROUNDING * (high - low)) | (own > high + ROUNDING * (high - low))
         unknown, expected = float(is_outside.mean()), 2 / len(real)
-    n, rate = len(own), (expected * len(real) + 1) / (len(real) + 2)
-    is_chance = bdtrc(round(unknown * n) - 1, n, rate) >= BY_CHANCE if unknown else True
+    by_range = encoded.kind != "text"
+    n, n_real, n_unknown = len(own), len(real), round(unknown * len(own))
+    chance = probability_of_unknown(n_unknown, n, round(expected * n_real), n_real)
+    is_more = unknown - expected > (BLIND if by_range else BLIND_TEXTS) and chance < BY_CHANCE
     return {
         "unknown": unknown,
         "expected": expected,
-        "blind": unknown - expected > BLIND and not is_chance and not may_be_invented,
-        "invented": may_be_invented and unknown >= 1 - BLIND,
+        "blind": is_more and not may_be_invented,
+        "invented": may_be_invented and unknown >= INVENTED,
+        "by_range": by_range,
     }
+
+
+def probability_of_unknown(n_unknown: int, n: int, n_alone: int, n_real: int) -> float:
+    """Return the probability of as many unknown among n synthetic values if they were as rare as among real ones.
+
+    It is the one-sided p value of Fisher's exact test (of scipy.special alone, which needs less memory).
+    """
+    from scipy.special import gammaln
+
+    def log_ways(all_values: Any, chosen: Any) -> Any:
+        return gammaln(all_values + 1) - gammaln(chosen + 1) - gammaln(all_values - chosen + 1)
+
+    every, total = n_unknown + n_alone, n + n_real
+    by_count = np.arange(max(n_unknown, n + every - total), min(every, n) + 1)
+    logs = log_ways(every, by_count) + log_ways(total - every, n - by_count) - log_ways(total, n)
+    return float(np.exp(logs).sum())
 
 
 def blind_columns(unknown_values: UnknownValues) -> list[str]:
@@ -92,9 +118,11 @@ def said_of_blind(unknown_values: UnknownValues) -> str:
     if not blind:
         return ""
     said = [
-        f"Column {name!r}: {percent(unknown_values[name]['unknown'])} of the synthetic values are values that nobody "
-        f"has ({percent(unknown_values[name]['expected'])} of real people's)."
-        for name in blind[:MOST_COLUMNS_NAMED]
+        f"Column {name!r}: {percent(own['unknown'])} of the synthetic values are "
+        + ("outside the range of real people's" if own["by_range"] else "values that nobody has")
+        + f" ({percent(own['expected'])} of real people's)."
+        for name, own in unknown_values.items()
+        if name in blind[:MOST_COLUMNS_NAMED]
     ]
     more = f" The same holds for {len(blind) - len(said)} more columns." if len(blind) > len(said) else ""
     return (
@@ -104,6 +132,6 @@ def said_of_blind(unknown_values: UnknownValues) -> str:
 
 
 def frame_of(unknown_values: UnknownValues) -> pd.DataFrame:
-    """Return one row per column that has a guard: ``column, unknown, expected, blind, invented``."""
+    """Return one row per column that has a guard: ``column, unknown, expected, blind, invented, by_range``."""
     rows = [{"column": name, **shares} for name, shares in unknown_values.items()]
-    return pd.DataFrame(rows, columns=["column", "unknown", "expected", "blind", "invented"])
+    return pd.DataFrame(rows, columns=["column", "unknown", "expected", "blind", "invented", "by_range"])

@@ -22,7 +22,7 @@ from privacy_assets.columns.column_names import positions, problem_of_names
 from privacy_assets.columns.parts import names_with_parts, part_problems
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
 from privacy_assets.contract.written_values import FORMAT_KEYS, format_problems
@@ -219,7 +219,7 @@ class TableContract:
         """
         admitted = self._validate(table, self.columns, "The table")
         if self.person is not None:
-            admitted[self.person] = pd.factorize(spelled_keys(admitted[self.person]))[0].astype("int64")
+            admitted[self.person] = factorize_keys(admitted[self.person])
         kept = [name for name in self.columns if name in self.released_columns or name == self.person]
         return admitted[kept]
 

@@ -215,7 +215,9 @@ def _shortest(values: NDArray[Any]) -> NDArray[np.float64]:
 def _exact_integer(number: int | float | decimal.Decimal | None) -> int | None:
     if number is None or isinstance(number, int):
         return number if number is None or INT64.min <= number <= INT64.max else None
-    is_small = -EXACT_BOUND <= number <= EXACT_BOUND
+    # The float 2**53 may have been 2**53 + 1; a Decimal was not.
+    largest = EXACT_BOUND - isinstance(number, float)
+    is_small = -largest <= number <= largest
     return int(number) if is_small and number == int(number) else None
 
 
@@ -237,7 +239,7 @@ def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Fail
     elif types.is_float_dtype(source.dtype):
         values = _shortest(source.to_numpy())
         n_infinite = int(np.isinf(values).sum())
-        kept = source.where((np.floor(values) == values) & (np.abs(values) <= EXACT_BOUND)).astype("Int64")
+        kept = source.where((np.floor(values) == values) & (np.abs(values) < EXACT_BOUND)).astype("Int64")
     else:
         numbers = _each(source, _number_of)
         n_infinite = sum(isinstance(each, float) and math.isinf(each) for each in numbers)

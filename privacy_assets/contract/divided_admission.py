@@ -20,7 +20,7 @@ import pandera.pandas as pandera
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.batches import NOT_EVALUATED, BatchAdmission, is_built_in, refusal
 from privacy_assets.contract.contract import TABLE, Failure, TableContract
 from privacy_assets.contract.conversion import TEXT_DTYPE, ColumnType, convert
@@ -158,7 +158,7 @@ class DividedAdmission:
             raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
         people = frame[[name for name in admitted if name == contract.person]].copy()
         if contract.person is not None:
-            frame[contract.person] = pd.factorize(spelled_keys(frame[contract.person]))[0].astype("int64")
+            frame[contract.person] = factorize_keys(frame[contract.person])
         return AdmittedRows(frame[admitted], people)
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:

@@ -126,7 +126,7 @@ class Reading:
                 self.admits.discard("integer")
             if is_text:
                 given = given[(given.str.len() > _LONGEST_EXACT) | given.str.contains("e", case=False, regex=False)]
-            elif not is_whole or values.between(-EXACT_BOUND, EXACT_BOUND).all():
+            elif not is_whole or values.between(-EXACT_BOUND, EXACT_BOUND, inclusive="neither").all():
                 return  # read exactly
         elif not self.form:
             return

@@ -67,7 +67,11 @@ def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> 
 
 def _hashes(tables: PreprocessedTables, table: CodedTable) -> NDArray[np.uint64]:
     """Hash the values of each row; codes, spelling, and names and order of the columns, do not matter."""
-    values = [[label and canonical(label) for label in labels] for labels in tables.labels]
+    # Only texts are written in several ways: the label of any other value follows from the value.
+    values = [
+        [label and canonical(label) for label in labels] if kind == "text" else labels
+        for labels, kind in zip(tables.labels, tables.kinds, strict=True)
+    ]
     of_values = [hash_rows([pd.Series(own, dtype=object)], len(own), 0) for own in values]
     # Columns are told apart by their values among the originals.
     sums = [own[codes].sum(dtype=np.uint64) for own, codes in zip(of_values, tables.original.codes, strict=True)]

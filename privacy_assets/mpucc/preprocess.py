@@ -19,7 +19,7 @@ from privacy_assets.columns.coding import (
     read_column,
     without_values,
 )
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.column_names import positions, require_unique_text_names
 from privacy_assets.columns.parts import Parts, check_parts, join_parts
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import encode_spelled
@@ -439,11 +439,12 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     columns = tuple(frames["original"].columns)
     for name, frame in frames.items():
         missing = [label for label in columns if label not in frame.columns]
-        extra = [label for label in frame.columns if label not in columns]
+        extra = [place for place, label in enumerate(frame.columns) if label not in columns]
         if missing or extra:
             raise InvalidTableError(
                 f"The {name} table does not have the columns of the original table: {len(missing)} missing {missing}, "
-                f"{len(extra)} extra {extra}. Expected the same {len(columns)} columns. Add or drop columns."
+                f"{len(extra)} extra{f' ({positions(extra)})' if extra else ''}. Expected the same {len(columns)} columns. "
+                "Add or drop columns."
             )
     return columns
 

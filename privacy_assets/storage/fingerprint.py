@@ -83,7 +83,7 @@ def _canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
         if pa.types.is_timestamp(array.type):
             return _canonical_datetimes(array)
         return array.cast(canonical_type(array.type))
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     raise InvalidTableError(
         f"Column {name!r} has values of several kinds, or of a kind that the Parquet files here cannot store (dtype "

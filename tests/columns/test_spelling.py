@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.columns.coding import read_column
-from privacy_assets.columns.spelling import canonical, encode_spelled, spelled_keys
+from privacy_assets.columns.spelling import canonical, canonical_of_all, encode_spelled, spelled_keys
 from tests.examples import examples
 from tests.reference import spelling as reference
 
@@ -31,12 +31,14 @@ ALIKE = [
     ["O'Brien-Smith", "O\u2019Brien\u2013Smith", "o\u02bcbrien\u2010smith", "O`BRIEN\u2212SMITH"],
     ["straße", "STRASSE", "Strasse\u00ad", "stra\u1e9ee"],
     ["", "NA", "n/a", "#N/A", "NaN", "null", "NULL ", "None", "<NA>", "NaT", '""', "'", '"nan"', "\u200b"],
-    ["fi", "\ufb01", "FI", "f\ufe0fi"],
+    ["fi", "\ufb01", "FI", "f\ufe0fi", "f\u2800i", "fi\u2065", "\ufff0fi", "f\U000e0000i", "fi\ufffc"],
+    ["5\u2033", "5\u2032\u2032", normalize("NFKC", "5\u2033")],
+    ["a\u1ffdb", normalize("NFC", "a\u1ffdb"), "a'b"],
 ]  # fmt: skip
 APART = [
     "unknown", "?", "-", "7", "7.5", "-7", "2024-03-02", "2024-03-01 10:00:00", "2024-03-01T00:00:00+02:00", "7 pm",
-    "a b", "ab", "é", "e", "inf", "9" * 45, "9" * 44 + "8", "9" * 39, "9" * 38 + "8", "1 037", "1'037", '5"', "yes",
-    "1",
+    "a b", "ab", "é", "e", "inf", "9" * 45, "9" * 44 + "8", "9" * 39, "9" * 38 + "8", "1 037", "1'037", "1,037",
+    "-12,500", '5"', "yes", "1",
 ]  # fmt: skip
 
 
@@ -66,6 +68,15 @@ def test_the_spelling_of_a_spelling_is_itself(text):
 def test_texts_are_alike_when_the_rules_one_by_one_say_so(one, other):
     assert (canonical(one) == canonical(other)) == (reference.spelled(one) == reference.spelled(other))
     assert (canonical(one) == "") == (reference.spelled(one) == ())
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(st.lists(st.one_of(TEXTS, st.text("aB 01e.-n", max_size=4)), max_size=4))
+@example(["none", "A b", "1e3", "007", ""])
+@example(["a", " b"])
+@example(["a\nb", "c"])
+def test_texts_are_spelled_together_as_one_by_one(texts):
+    assert canonical_of_all(texts) == [canonical(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +120,12 @@ def test_a_word_for_missing_is_missing_only_beside_missing_values_and_not_as_a_c
     assert [column.labels[code] for code in column.codes[1]] == ["none", None, None]
 
 
+def test_a_text_that_nobody_wrote_is_the_only_one_with_its_letters_and_digits():
+    column, _ = encoded(["1000", "1", "1.234", "12-2", ">50K", "<=50K", "-7"], ["1,000", "1,234", "1-22", "50K", "7-"])
+    labels = [column.labels[code] for code in column.codes[1]]
+    assert labels == ["1000", "1.234", "1-22", "50k", "7-"]
+
+
 def test_columns_of_other_kinds_are_encoded_as_before():
     column, codes = encoded([1, 2, None], [2.0, 1.0, 3.0])
     assert column.kind == "number"
@@ -125,6 +142,8 @@ def test_keys_of_people_are_spelled_alike_but_never_missing():
     keys = spelled_keys(pd.Series(["p1", "P1 ", "none", "p2", "007", "7", "None "], index=[9, 8, 7, 6, 5, 4, 3]))
     assert pd.factorize(keys)[0].tolist() == [0, 0, 1, 2, 3, 3, 1]
     assert keys.index.tolist() == [9, 8, 7, 6, 5, 4, 3]
+    hexadecimal = ["00e037", "00e772", "1e3", "1000"]
+    assert spelled_keys(pd.Series(hexadecimal)).nunique() == 4
     numbers = pd.Series([3, 1])
     assert spelled_keys(numbers) is numbers
     assert spelled_keys(pd.Series(["a", None], dtype="category")).isna().tolist() == [False, True]

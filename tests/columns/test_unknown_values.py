@@ -1,15 +1,17 @@
 """A column in which copies cannot be seen is blind, and honest synthetic values never make one blind."""
 
 import datetime as dt
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import fisher_exact
 
 from privacy_assets import assess_disclosure, assess_mpuccs, synthesize
-from privacy_assets.columns.unknown_values import blind_columns, frame_of, said_of_blind
+from privacy_assets.columns.unknown_values import blind_columns, frame_of, probability_of_unknown, said_of_blind
 from privacy_assets.disclosure.rare_values import count_rare_values
 from privacy_assets.mpucc.preprocess import preprocess
 from tests.examples import examples
@@ -83,11 +85,12 @@ OTHER = {
     "a prefix": (["zip"], changed("zip", by=lambda column: "CH-" + column)),
     "days first": (["visit"], changed("visit", by=lambda days: days.map(lambda day: ".".join(day.split("-")[::-1])))),
     "no umlauts": (["town"], changed("town", by=lambda column: column.str.replace("ü", "ue"))),
-    "no blanks": (["town"], changed("town", by=lambda column: column.str.replace(" ", ""))),
+    "turned round": (["town"], changed("town", by=lambda column: column.str[::-1])),
     "hashed": (["zip", "sex"], changed("zip", "sex", by=lambda texts: texts.map(lambda text: f"#{hash(text)}"))),
     "words for codes": (["sex"], changed("sex", by=lambda column: column.map({"f": "woman", "m": "man"}))),
     "half of the records": (["zip"], changed("zip", by=lambda texts: texts.where(texts.index % 2 == 0, "x" + texts))),
-    "thousands": (["zip"], changed("zip", by=lambda column: column.map(lambda text: f"{text[1:2]}'{text[2:]}"))),
+    "one in 20 records": (["zip"], changed("zip", by=lambda texts: texts.where(texts.index % 20 > 0, "x" + texts))),
+    "points for thousands": (["zip"], changed("zip", by=lambda column: column.str[1:2] + "." + column.str[2:])),
     "another unit": (["age"], changed("age", by=lambda column: column * 12)),
     "reflected at 0": (["income"], changed("income", by=lambda column: -column)),
     "logarithms": (["age"], changed("age", by=lambda column: np.log(column))),
@@ -129,6 +132,29 @@ def test_copies_in_another_notation_leave_no_figure_and_are_named(name):
         assert columns[0] in rare.remark
 
 
+WRITTEN_OTHERWISE = {
+    "no blanks": changed("town", by=lambda column: column.str.replace(" ", "")),
+    "a final dot": changed("town", "zip", "sex", by=lambda column: column + "."),
+    "parentheses": changed("town", "zip", "sex", by=lambda column: "(" + column + ")"),
+    "HTML": changed("town", by=lambda column: column.str.replace("ü", "&uuml;")),
+    "an address": changed("town", by=lambda column: column.map(quote)),
+    "slashes": changed("visit", by=lambda column: column.str.replace("-", "/")),
+    "apostrophes for thousands": changed("zip", by=lambda column: column.str[1:2] + "'" + column.str[2:]),
+    "commas for thousands": changed("zip", by=lambda column: column.str[1:2] + "," + column.str[2:]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_OTHERWISE)
+def test_texts_with_the_letters_and_digits_of_a_real_one_are_it(name):
+    original, control = people(300, 0), people(150, 1)
+    synthetic = WRITTEN_OTHERWISE[name](original)
+    expected, found = (assess_mpuccs(original, each, control, max_baseline_cols=2) for each in (original, synthetic))
+    assert found.scores == expected.scores
+    rare = [count_rare_values(each, [original, control], people_per_value=12) for each in (original, synthetic)]
+    assert rare[0].by_column == rare[1].by_column
+    assert rare[0].total > 0
+
+
 def test_a_leak_that_is_found_in_other_columns_stays_found_and_one_that_is_not_is_unknown():
     original, control, others = people(300, 0), people(150, 1), people(300, 2)
     blind = changed("town", by=lambda column: "x" + column)
@@ -138,14 +164,24 @@ def test_a_leak_that_is_found_in_other_columns_stays_found_and_one_that_is_not_i
 
 
 def test_the_sentence_names_the_column_with_both_shares():
-    shares = {"unknown": 1.0, "expected": 0.02, "blind": True, "invented": False}
+    shares = {"unknown": 1.0, "expected": 0.02, "blind": True, "invented": False, "by_range": False}
     assert said_of_blind({"zip": shares}) == (
         "Column 'zip': 100.0% of the synthetic values are values that nobody has (2.00% of real people's). Copies in "
         "another notation cannot be seen there. Write the values as the source does, or leave the column out."
     )
+    assert "are outside the range of real people's (2.00% of real people's)." in said_of_blind(
+        {"age": shares | {"by_range": True}}
+    )
     assert said_of_blind({"zip": shares | {"blind": False}}) == said_of_blind({}) == ""
     assert "The same holds for 3 more columns." in said_of_blind({f"c{i}": shares for i in range(13)})
     assert frame_of({"zip": shares}).to_dict("records") == [{"column": "zip", **shares}]
+
+
+@pytest.mark.parametrize("counts", [(5, 5, 0, 9), (0, 7, 0, 5), (3, 10, 4, 12), (40, 900, 9, 800), (6, 6, 6, 6)])
+def test_chance_is_that_of_the_exact_test(counts):
+    n_unknown, n, n_alone, n_real = counts
+    table = [[n_unknown, n - n_unknown], [n_alone, n_real - n_alone]]
+    assert probability_of_unknown(*counts) == pytest.approx(fisher_exact(table, alternative="greater").pvalue)
 
 
 METHODS = ["others", "independent", "bootstrap with noise", "gaussian_copula", CART, SMOOTH_CART]
@@ -187,11 +223,11 @@ def test_where_nearly_every_text_is_unique_unknown_ones_are_expected():
 
 @pytest.mark.parametrize("dates", [True, False])
 def test_columns_without_values_or_with_one_value_are_compared_where_they_can_be(dates):
-    one = [dt.date(2020, 1, 1) if dates else "a"] * 5
-    assert shares_of(one, [None] * 5, one) is None
-    assert shares_of([None] * 5, one, [None] * 5) is None
+    one = [dt.date(2020, 1, 1) if dates else "a"] * 9
+    assert shares_of(one, [None] * 9, one) is None
+    assert shares_of([None] * 9, one, [None] * 9) is None
     assert shares_of(one, one, one)["unknown"] == 0.0
-    assert shares_of(one, [dt.date(2021, 1, 1) if dates else "b"] * 5, one)["blind"]
+    assert shares_of(one, [dt.date(2021, 1, 1) if dates else "b"] * 9, one)["blind"]
 
 
 def test_invented_values_are_known_to_nobody_and_nobody_has_to_have_them():
@@ -206,6 +242,7 @@ def test_invented_values_are_known_to_nobody_and_nobody_has_to_have_them():
         "expected": 0.0,
         "blind": False,
         "invented": True,
+        "by_range": False,
     }
     leak = assess_disclosure(original, synthetic, control, invented=["town"], known=["town", "zip", "visit", "age"])
     assert leak.scores["leakage_detected"] is True

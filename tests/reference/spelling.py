@@ -4,8 +4,9 @@ import unicodedata
 from fractions import Fraction
 
 WORDS = ["", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat"]
+NOT_SHOWN = [0x2800, 0x2065, 0xFFFC, *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)]
 DASHES = "‐‑‒–—―−"  # noqa: RUF001
-SINGLE, DOUBLE = "‘’‚‛‹›′ʼ`´", "“”„‟«»″"  # noqa: RUF001
+SINGLE, DOUBLE = "‘’‚‛‹›′ʼ`´\u1ffd", "“”„‟«»"  # noqa: RUF001
 
 
 def spelled(text):
@@ -27,7 +28,9 @@ def once(text):
             character = "'"
         elif character in DOUBLE:
             character = '"'
-        elif unicodedata.category(character) in ("Cf", "Cc") and not character.isspace():
+        elif ord(character) in NOT_SHOWN or (
+            unicodedata.category(character) in ("Cf", "Cc") and not character.isspace()
+        ):
             character = ""
         plain += character
     plain = unicodedata.normalize("NFKC", plain)
@@ -47,6 +50,9 @@ def as_number(text):
     mantissa, is_scientific, exponent = text.partition("e")
     if is_scientific and not (1 <= len(exponent.lstrip("+-")) <= 3 and len(exponent) - len(exponent.lstrip("+-")) <= 1):
         return None
+    before, comma, after = text.lstrip("+-").partition(",")
+    if comma and before.isdecimal() and after.isdecimal() and before[0] != "0" and len(before) <= 3 == len(after):
+        return None  # thousands or decimals
     sign = mantissa[:1] if mantissa[:1] in ("+", "-") else ""
     mantissa = mantissa.removeprefix(sign).replace(",", ".")
     whole, has_point, part = mantissa.partition(".")

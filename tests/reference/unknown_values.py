@@ -35,8 +35,9 @@ def of_numbers(real, synthetic):
 
 
 def is_blind(real, synthetic, unknown, expected):
-    """Whether unknown values are many more than expected, and too many for chance; rates are exact."""
+    """Whether unknown values are many more than expected, and too many for chance if anybody had had any of them."""
     n, n_real = (sum(compared_by(value) is not None for value in values) for values in (synthetic, real))
-    n_unknown, rate = round(unknown * n), Fraction(round(expected * n_real) + 1, n_real + 2)
-    chance = sum(comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n_unknown, n + 1))
-    return unknown - expected > 0.1 and chance < Fraction(1, 1000)
+    n_unknown, n_alone = round(unknown * n), round(expected * n_real)
+    all_unknown, ways = n_unknown + n_alone, comb(n + n_real, n)
+    as_many = sum(comb(all_unknown, k) * comb(n + n_real - all_unknown, n - k) for k in range(n_unknown, n + 1))
+    return unknown - expected > 0.005 and Fraction(as_many, ways) < Fraction(1, 1000)
