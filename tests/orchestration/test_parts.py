@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from privacy_assets import InvalidSettingError
 from tests.orchestration.project import CONTRACT, Project, failure_of, refusal
 
 
@@ -36,3 +37,34 @@ def test_evidence_made_with_other_parts_is_refused_and_evidence_made_with_these_
     for contract in (CONTRACT, with_parts(age="who", plan="who"), with_parts(age="other", joined="other")):
         found = refusal(project.run(project.definitions(contract=contract), "synthetic_release"))
         assert "(part_of)" in found
+
+
+CUT = [
+    ["birth_year", "birth_month"],
+    ["joined_year", "joined_month", "joined_day"],
+    ["year", "month"],
+    ["Hour of visit", "Minute of visit"],
+    ["seen-month", "seen-day"],
+]
+
+
+@pytest.mark.parametrize("names", CUT)
+def test_parts_that_the_names_show_are_declared(project, names):
+    contract = copy.deepcopy(CONTRACT)
+    contract["columns"] |= {name: {"type": "integer", "role": "quasi_identifier"} for name in names}
+    with pytest.raises(InvalidSettingError, match="are parts of one moment by their names.*Write `part_of: .*date`"):
+        project.definitions(contract=contract)
+    parted = copy.deepcopy(contract)
+    for name in names:
+        parted["columns"][name]["part_of"] = "moment"
+    assert project.definitions(contract=parted)
+    contract["columns"][names[0]]["role"] = "sensitive"
+    if len(names) == 2:
+        assert project.definitions(contract=contract)
+
+
+def test_columns_of_different_moments_and_parts_beside_their_moment_are_not_asked_for(project):
+    contract = copy.deepcopy(CONTRACT)
+    names = ["birth_year", "visit_month", "yearly_income", "joined_year"]
+    contract["columns"] |= {name: {"type": "integer", "role": "quasi_identifier"} for name in names}
+    assert project.definitions(contract=contract)

@@ -16,6 +16,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.column_examination import columns_that_leave
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.drafting.parts import parts_of_moments
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
@@ -150,6 +151,8 @@ class ReleaseSettings:
             )
         if self.assesses(DISCLOSURE):
             self._check_disclosure()
+        if self.assesses(MPUCC):
+            self._check_parts()
         self._check_budget()
         self.assessment.check(len(self.contract.searched_columns))
         self.assessment.require_accepted_by(self.policy, len(self.contract.searched_columns))
@@ -163,6 +166,19 @@ class ReleaseSettings:
                     "records. Rename it."
                 )
             self.generalization("synthetic")
+
+    def _check_parts(self) -> None:
+        """Refuse columns of one role that are parts of one by their names and are not declared so."""
+        declared = {part for parts in self.contract.parts.values() for part in parts}
+        for role in sorted(set(self.contract.roles.values())):
+            names = [each for each in self.contract.columns_with_role(role) if each in self.contract.released_columns]
+            for what, parts in parts_of_moments(names).items():
+                if declared.isdisjoint(parts):
+                    raise InvalidSettingError(
+                        f"The columns {parts} of {self.name!r} are parts of one moment by their names, and whoever knows "
+                        f"one knows all. Write `part_of: {what}` for each in the contract, so that they count as one "
+                        "column. If they are of different moments, rename one."
+                    )
 
     def _check_budget(self) -> None:
         """Refuse settings with which no fit could be made or released, before a fit spends budget."""
