@@ -443,8 +443,8 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
         if missing or extra:
             raise InvalidTableError(
                 f"The {name} table does not have the columns of the original table: {len(missing)} missing {missing}, "
-                f"{len(extra)} extra{f' ({positions(extra)})' if extra else ''}. Expected the same {len(columns)} columns. "
-                "Add or drop columns."
+                f"{len(extra)} extra ({positions(extra)}). Expected the same {len(columns)} columns. Add or drop "
+                "columns."
             )
     return columns
 

@@ -43,7 +43,7 @@ from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, 
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
-from tests.orchestration.private.loud import shout, speak_through_dagster
+from tests.orchestration.private.loud import shout, speak_through_dagster, spill
 from tests.orchestration.project import ADMITS, Project, failure_of
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -340,11 +340,17 @@ def project(tmp_path):
 
 @pytest.mark.filterwarnings(f"ignore:{CELL}")
 def test_no_stage_that_says_cells_in_every_way_and_succeeds_shows_one(project, capfd, monkeypatch):
-    """One run of all stages, each of which shouts, speaks through Dagster's context, and goes on."""
+    """One run of all stages, each of which shouts, speaks through Dagster's context, spills, and goes on."""
+    elsewhere, working = project.root / "elsewhere", project.root / "working"
+    for place in (elsewhere, working):
+        place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    monkeypatch.chdir(working)
     merged = dg.Definitions.merge(*all_definitions(project))
     bodies = [body_of(each.op) for each in (*merged.assets, *merged.asset_checks)]
     names = {body.__code__: body.__name__ for body in bodies}
-    spoke = set()
+    spoke, spilled = set(), []
 
     def speak_once() -> None:
         frame = sys._getframe(2)
@@ -354,6 +360,7 @@ def test_no_stage_that_says_cells_in_every_way_and_succeeds_shows_one(project, c
             spoke.add(names[frame.f_code])
             shout(CELL)
             speak_through_dagster(CELL)
+            spilled.extend((path, path.stat().st_mode) for path in spill(CELL))
 
     places = {key: found for body in bodies for key, found in places_to_attack(body).items()}
     for (_, called), (place, function) in places.items():
@@ -373,6 +380,12 @@ def test_no_stage_that_says_cells_in_every_way_and_succeeds_shows_one(project, c
     assert result.success, failure_of(result)
     assert spoke == set(names.values())
     assert [each for each in result.all_events if CELL in str(each)] == []
+    assert len(spilled) == 3 * len(spoke)
+    for path, mode in spilled:
+        assert path.is_relative_to(project.private / "temporary")
+        assert mode & 0o077 == 0
+        assert not path.exists()
+    assert [path for place in (elsewhere, working) for path in place.rglob("*") if CELL in str(path)] == []
     assert_nothing_leaked(project, capfd, "identification_rate")
 
 

@@ -5,8 +5,10 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
+from pathlib import Path
 
 import dagster as dg
 from dagster._core.execution.context.compute import current_execution_context
@@ -68,6 +70,16 @@ def _in_a_thread(cell: str) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
+
+
+def spill(cell: str) -> list[Path]:
+    """Write a cell into temporary files, named after it, as libraries and their processes do; return these."""
+    with tempfile.NamedTemporaryFile("w", prefix=cell, delete=False) as file:
+        file.write(cell)
+    directory = Path(tempfile.mkdtemp(prefix=cell))
+    (directory / cell).write_text(cell)
+    found = subprocess.run(["mktemp", "-t", f"{cell}.XXXXXX"], check=True, capture_output=True, text=True)
+    return [Path(file.name), directory / cell, Path(found.stdout.strip())]
 
 
 def speak_through_dagster(cell: str) -> None:
