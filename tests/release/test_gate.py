@@ -303,7 +303,7 @@ def test_evidence_with_texts_compared_by_other_rules_is_stale(name, found):
     assert blocks[0].reason == "texts were compared by other rules than canonical/1"
 
 
-BLIND = {"zip": {"unknown": 1.0, "expected": 0.0, "blind": True, "invented": False}}
+BLIND = {"zip": {"unknown": 1.0, "expected": 0.0, "blind": True, "invented": False, "by_range": False}}
 SENTENCE = "Column 'zip': 100.0% of the synthetic values are values that nobody has (0.0% of real people's)."
 
 
