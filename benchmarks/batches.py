@@ -27,7 +27,7 @@ from memory import OwnPeak, peak_mib, start_peak
 from privacy_assets import TableContract, anonymize, anonymize_dataset
 from privacy_assets.anonymization import batches
 from privacy_assets.anonymization import dataset as steps
-from privacy_assets.storage.batch_fingerprint import table_fingerprint
+from privacy_assets.storage.fingerprint import fingerprint
 
 ROWS_PER_FILE = 2**20
 MAX_GIB, MAX_BYTES_PER_ROW, MAX_EXPONENT = 8, 100, 1.1
@@ -91,7 +91,7 @@ def run_frame(source: Path) -> None:
     table = CONTRACT.admit(pd.read_parquet(source))
     names = list(COLUMNS)
     found = anonymize(table, quasi_identifiers=names, sensitive=["diagnosis"], k=K)
-    print(f"FOUND {table_fingerprint(found.table, 2)} {found.stats['n_classes']}")
+    print(f"FOUND {fingerprint(found.table)} {found.stats['n_classes']}")
 
 
 def run_alone(kind: str, source: Path, target: Path) -> dict[str, object]:

@@ -9,7 +9,7 @@ import pytest
 
 import privacy_assets as pa
 from privacy_assets.contract.batches import BatchAdmission
-from privacy_assets.storage.batch_fingerprint import table_fingerprint
+from privacy_assets.storage.fingerprint import fingerprint
 
 N_ROWS = 120
 ROLES = {"a": "quasi_identifier", "b": "quasi_identifier", "c": "sensitive"}
@@ -92,7 +92,7 @@ CALLS = {
     "count_shared_records": [lambda t: pa.count_shared_records(t)],
     "draft_contract": [lambda t: pa.draft_contract(t)],
     "draw_records": [lambda t: pa.draw_records(t, EXACT)],
-    "fingerprint": [pa.fingerprint, lambda t: table_fingerprint(t, 2)],
+    "fingerprint": [pa.fingerprint, lambda t: fingerprint(t)],
     "link_by_distance": [
         lambda t: pa.link_by_distance(t, GOOD, EXACT, ["a"]),
         lambda t: pa.link_by_distance(GOOD, t, EXACT, ["a"]),

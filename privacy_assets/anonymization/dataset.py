@@ -34,9 +34,9 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer, local_path, require
 from privacy_assets.storage.arrow_frames import as_frame
-from privacy_assets.storage.batch_fingerprint import BatchFingerprint
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
 from privacy_assets.storage.durable_files import sync_directory, temporary_sibling
+from privacy_assets.storage.fingerprint import BatchFingerprint
 from privacy_assets.storage.memory import give_back_memory, memory_given_back, memory_of_the_system
 from privacy_assets.storage.parquet_dataset import ROWS_PER_BATCH, ParquetDataset, open_parquet_dataset
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, WrittenParts, write_parts

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def run_budget(directory: Path, population: str | None, delta: float, *, adopt: bool = False) -> int:
+def run_budget(directory: Path, population: str | None, delta: float) -> int:
     """Print the epsilon spent on each population, after checking the chains of the ledgers and their witnesses."""
     from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
     from privacy_assets.synthesis.private.accounting import epsilon_of
@@ -17,14 +17,11 @@ def run_budget(directory: Path, population: str | None, delta: float, *, adopt: 
             f"{directory / DIRECTORY}."
         )
         return 1
-    if adopt and population is None:
-        print("--adopt needs --population: the one whose ledger, written by an earlier version, has no witness.")
-        return 1
     are_intact = True
     for name in names:
         ledger = PrivacyLedger(directory / DIRECTORY, name)
         try:
-            entries = ledger.adopt() if adopt else ledger.require_known(())
+            entries = ledger.require_known(())
             n_recorded = len(ledger.entries())
         except (InvalidSettingError, PrivacyBudgetError) as error:
             print(error)

@@ -57,9 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget.add_argument(
         "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
     )
-    budget.add_argument(
-        "--adopt", action="store_true", help="write the missing witness of a ledger that an earlier version wrote"
-    )
     register = commands.add_parser("register", help="write index.html, which lists all releases below a directory")
     register.add_argument("directory", type=Path, help="directory of the releases")
     register.add_argument(
@@ -94,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command == "compare":
         return run_compare(chosen)
     if chosen.command == "budget":
-        return run_budget(chosen.directory, chosen.population, chosen.delta, adopt=chosen.adopt)
+        return run_budget(chosen.directory, chosen.population, chosen.delta)
     if chosen.command == "register":
         return run_register(chosen.directory, chosen.public_key, verify=chosen.verify)
     if chosen.command == "keygen":

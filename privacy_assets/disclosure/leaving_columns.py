@@ -126,13 +126,9 @@ def manifest_entries(
 def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
     """Examine a released table again, and return the differences from the manifest.
 
-    Manifests of earlier versions without these columns have no problem here. Findings are compared only if this version
-    of the package wrote the manifest.
+    Findings are compared only if this version of the package wrote the manifest.
     """
-    recorded = manifest.get(MANIFEST_KEY)
-    if recorded is None:
-        is_asked = any(verdict["name"] == IDENTIFYING_CHECK for verdict in manifest["verdicts"])
-        return ["the manifest does not list the columns that are released unchanged"] if is_asked else []
+    recorded = manifest[MANIFEST_KEY]
     reasons = {each["column"]: each["leaves_as_is"] for each in recorded}
     expected = manifest_entries(table, manifest["columns"], manifest["stage"], reasons)
     if [each["column"] for each in recorded] != [each["column"] for each in expected]:

@@ -20,7 +20,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
-from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
+from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
@@ -123,9 +123,6 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
             frames[name] = frame.assign(known=texts_to_tuples(frame["known"]))
             frames[name] = frames[name].astype({"chosen_as": object} if name == "curve" else {})
         header: Mapping[str, Any] = artifact.header
-        if "n_records" not in frames["curve"]:
-            # Stored before there were samples.
-            frames["curve"] = with_intervals_of_all(frames["curve"], int(header["scores"]["n_released"]))
         return cls(dict(header["scores"]), frames["curve"], frames["records"], dict(header["settings"]))
 
 

@@ -245,12 +245,6 @@ class CurveSearch:
         )
 
 
-def with_intervals_of_all(curve: pd.DataFrame, n_released: int) -> pd.DataFrame:
-    """Add the columns about samples to a curve that is computed from all records."""
-    ends = {f"{name}_{end}": curve[name] for name in _WITH_INTERVAL for end in ("low", "high")}
-    return curve.assign(n_records=n_released, **ends)
-
-
 def _values(name: str, sizes: NDArray[np.int64], k: int | None) -> NDArray[np.float64]:
     """Return the value of each record whose mean a figure is."""
     if name == "mean_reidentification_probability":

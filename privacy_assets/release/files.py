@@ -355,7 +355,6 @@ def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, c
         "created_at": created_at.isoformat(timespec="seconds"),
         "run_id": record.run_id,
         "fingerprint": content,
-        "fingerprint_version": 1,
         "n_records": 0 if table is None else len(table),
         "columns": [dict(column) for column in record.columns],
         MANIFEST_KEY: leaving,

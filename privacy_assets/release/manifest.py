@@ -12,14 +12,13 @@ from privacy_assets.release.parts import are_parts
 from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
-from privacy_assets.storage.batch_fingerprint import FINGERPRINT_VERSIONS
 
 MANIFEST_FILE = "manifest.json"
 REPORT_FILE = "report.html"
 DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
 """The beginning of the name of a release directory."""
 SIGNATURE_FILE = "signature.json"
-MANIFEST_VERSION = 2
+MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 2**20
 LARGEST_COUNT = 2**63 - 1
 ENGINE = re.compile(r"local|spark( at [^;@]+)?")
@@ -29,12 +28,8 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset(
-    {"csv", "options_compared", "declaration", "fingerprint_version", "parts", "figures_withheld", "engine"}
-)
-"""Keys that are not in every release: for CSV files and tables in parts, and those that are newer."""
-KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
-"""Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
+OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "parts", "figures_withheld", "engine"})
+"""Keys that are not in every release, such as those for CSV files and tables in parts."""
 
 
 class DamagedManifestError(ValueError):
@@ -66,7 +61,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def parse_manifest(data: bytes) -> dict[str, Any]:
-    """Read a manifest of this version or an earlier one.
+    """Read a manifest.
 
     Raises
     ------
@@ -84,11 +79,8 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     if not is_integer(version, 1):
         raise _damaged("it has no manifest_version")
     if version > MANIFEST_VERSION:
-        raise _damaged(
-            f"its version is later than {MANIFEST_VERSION}, the latest that this version of privacy_assets reads"
-        )
-    expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
-    missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
+        raise _damaged(f"its version is later than {MANIFEST_VERSION}, which this version of privacy_assets reads")
+    missing, n_unknown = sorted(MANIFEST_KEYS - set(manifest)), len(set(manifest) - MANIFEST_KEYS - OPTIONAL_KEYS)
     if missing or n_unknown:
         raise _damaged(f"it lacks {missing} and has {n_unknown} unknown keys")
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
@@ -99,11 +91,6 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
 
 def _damaged(how: str) -> DamagedManifestError:
     return DamagedManifestError(f"{MANIFEST_FILE} is damaged or incomplete: {how}")
-
-
-def fingerprint_version_of(manifest: Mapping[str, Any]) -> int:
-    """Return the version of the fingerprint in a manifest; the first versions did not record it."""
-    return int(manifest.get("fingerprint_version", 1))
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
@@ -175,7 +162,6 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "created_at": _is_instant,
     "run_id": _is_text,
     "fingerprint": is_sha256,
-    "fingerprint_version": lambda value: is_integer(value) and value in FINGERPRINT_VERSIONS,
     "n_records": _is_count,
     "formats": _are_formats,
     "columns": _are_columns,

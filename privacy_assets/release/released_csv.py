@@ -30,7 +30,7 @@ from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.release.received_files import Unchecked, open_regular
-from privacy_assets.storage.fingerprint import canonical_array
+from privacy_assets.storage.canonical_arrays import canonical_array
 
 ESCAPE = "'"
 NOTHING = '""'

@@ -138,7 +138,7 @@ class _Figures(HTMLParser):
         if tag == "figcaption" and self._caption is not None:
             text = "".join(self._caption)
             if self._png:
-                # Earlier versions repeated the caption as the alternative text.
+                # A picture without an alternative text repeats its caption.
                 self.pictures.append(Picture(text, self._png, "" if self._title == text else self._title))
             self._caption = None
 

@@ -16,7 +16,6 @@ import pandas as pd
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.columns.masks import ReleaseModel, columns_of
 from privacy_assets.disclosure.leaving_columns import recorded_problems
-from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
 
@@ -29,7 +28,6 @@ from privacy_assets.release.manifest import (
     SIGNATURE_FILE,
     DamagedManifestError,
     digest_of,
-    fingerprint_version_of,
     parse_manifest,
     read_manifest_bytes,
 )
@@ -37,13 +35,13 @@ from privacy_assets.release.parts import files_of_parts, read_table, table_files
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import is_as_recorded, open_regular
 from privacy_assets.release.recorded_rare_values import rare_values_problems
-from privacy_assets.release.released_csv import read_csv, write_csv
+from privacy_assets.release.released_csv import write_csv
 from privacy_assets.release.signature import agreement_problems, find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.release.withheld import are_withheld, is_withheld, withheld_problems
 from privacy_assets.storage.artifact import canonical_json
-from privacy_assets.storage.batch_fingerprint import table_fingerprint
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
 
 CERTAIN_VALUES = "share_in_homogeneous_classes"
@@ -214,7 +212,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
         return [problem] if problem else []  # A changed file is already reported.
     found = ""
     with contextlib.suppress(InvalidTableError):
-        found = table_fingerprint(table, fingerprint_version_of(manifest))
+        found = fingerprint(table)
     if not found:
         return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
     problems = []
@@ -241,13 +239,12 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
     """
     described, recorded = manifest.get("csv"), manifest["files"][path.name]
     if described is None:
-        # Manifests of version 1 do not describe CSV files.
-        return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
+        return ["the manifest does not describe its CSV file"]
     if max_bytes is not None and recorded["bytes"] > max_bytes:
         return []  # Already reported.
     written = _Digest()
     is_described = write_csv(written, table) == described
-    if written.sha256.hexdigest() != recorded["sha256"] and not _is_read_as(path, manifest):
+    if written.sha256.hexdigest() != recorded["sha256"]:
         return [f"the file {path.name!r} is not the recorded table"]
     return [] if is_described else ["the manifest does not describe the CSV file of its table"]
 
@@ -260,15 +257,6 @@ class _Digest:
 
     def write(self, data: bytes | memoryview, /) -> None:
         self.sha256.update(data)
-
-
-def _is_read_as(path: Path, manifest: Mapping[str, Any]) -> bool:
-    """Return whether a CSV file, which another version may have written, has the recorded content."""
-    try:
-        read = read_csv(path, manifest["csv"], manifest["files"][path.name]["bytes"], texts_as_categories=True)
-        return bool(table_fingerprint(read, fingerprint_version_of(manifest)) == manifest["fingerprint"])
-    except (OSError, InvalidTableError):
-        return False
 
 
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
@@ -380,14 +368,8 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
         return ["a recorded verdict is invalid"]
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]
-    changes = list(policy.changes)
-    if manifest["manifest_version"] == 1:
-        # The presets had no such limit in that version.
-        changes = [name for name in changes if name != RARE_VALUES_RELEASED]
-    if policy.limit_on(CERTAIN_VALUES) == Limit(CERTAIN_VALUES, 0) and CERTAIN_VALUES not in described["changes"]:
-        # Earlier presets only warned of it, so an earlier release did not change its preset.
-        changes = [name for name in changes if name != CERTAIN_VALUES]
-    problems = [] if described["changes"] == changes else ["the policy differs from the preset that it names"]
+    is_preset = described["changes"] == list(policy.changes)
+    problems = [] if is_preset else ["the policy differs from the preset that it names"]
     if not set(described) <= set(policy.to_json()):
         problems.append("the policy has unknown keys")
     failed = [str(verdict.name)[:LONGEST_NAME] for verdict in decided if verdict.blocks]

@@ -3,25 +3,122 @@
 Two tables have the same fingerprint if they have the same columns in the same order, the same kind of value in each and
 the same values row by row. The storage of a column in pandas (NumPy, nullable, Arrow-backed, categorical) and a Parquet
 round trip do not matter, so evidence about a table also applies to the released file.
+
+It is a digest of digests: one SHA-256 per column and 2**20 rows in row order, and one over these. How the rows are
+divided into batches does not matter, and the digests of different rows can be computed separately, also on other
+machines.
 """
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from privacy_assets.columns.column_names import require_unique_text_names
-from privacy_assets.columns.safe_names import dtype_name
+from privacy_assets.columns.column_names import require_unique_names, require_unique_text_names
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.canonical_arrays import canonical_or_dictionary, canonical_type, value_bytes
 
-FINGERPRINT_VERSION = b"privacy_assets table 1"
-TEXTS_AT_ONCE = 2**16
+ROWS_PER_DIGEST = 2**20
+FORMAT = b"privacy_assets table 1"
+NO_VALUES = "null"
+"""The kind of a column in which every value is missing: files and frames store it in different types."""
+NANOSECONDS = 1000
+"""Nanoseconds in a microsecond."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column as it is hashed: its name, and the type to which all its batches are converted."""
+
+    name: str
+    stored: pa.DataType
+    canonical: pa.DataType
+
+    @property
+    def label(self) -> str:
+        """Name of the kind of values; that of datetimes does not depend on their unit."""
+        if pa.types.is_timestamp(self.canonical):
+            return f"timestamp[tz={self.canonical.tz}]" if self.canonical.tz else "timestamp"
+        return str(self.canonical)
+
+
+class BatchFingerprint:
+    """The fingerprint of a table that arrives in batches.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Names and types of the columns; every batch has these.
+    rows_per_digest : int
+        Rows of one digest. A number other than the default gives another fingerprint.
+
+    Raises
+    ------
+    InvalidTableError
+        If a name is repeated, or a column has values of a kind without a fingerprint.
+    """
+
+    def __init__(self, schema: pa.Schema, *, rows_per_digest: int = ROWS_PER_DIGEST) -> None:
+        require_unique_names(schema.names)
+        self._columns = [_Column(field.name, field.type, _batch_type(field.name, field.type)) for field in schema]
+        self._rows_per_digest = rows_per_digest
+        self._digests: list[list[bytes]] = [[] for _ in self._columns]
+        self._has_values = [False] * len(self._columns)
+        self._n_rows = 0
+        self._start_digests()
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows; they are not kept.
+
+        Raises
+        ------
+        InvalidTableError
+            If the batch has other columns or types than the schema.
+        """
+        expected = [(column.name, column.stored) for column in self._columns]
+        if list(zip(batch.schema.names, batch.schema.types, strict=True)) != expected:
+            raise InvalidTableError(
+                "A batch of rows has other columns or types than the table. Nothing was computed; convert all batches "
+                "to one schema."
+            )
+        self._n_rows += batch.num_rows
+        begin = 0
+        while begin < batch.num_rows:
+            rows = batch.slice(begin, self._rows_per_digest - self._n_in_digest)
+            begin += rows.num_rows
+            self._n_in_digest += rows.num_rows
+            for place, column in enumerate(self._columns):
+                values = _canonical(column, rows.column(place))
+                self._has_values[place] |= values.null_count < len(values)
+                self._open[place].update(values)
+            if self._n_in_digest == self._rows_per_digest:
+                self._end_digests(self._digests)
+                self._start_digests()
+
+    def hexdigest(self) -> str:
+        """Return the fingerprint of the rows so far: 64 hexadecimal digits (SHA-256)."""
+        digests = [list(own) for own in self._digests]
+        if self._n_in_digest:
+            self._end_digests(digests)
+        columns = [
+            (column.name, column.label if has_values else NO_VALUES)
+            for column, has_values in zip(self._columns, self._has_values, strict=True)
+        ]
+        return digest_of_digests(columns, self._n_rows, digests)
+
+    def _start_digests(self) -> None:
+        self._open = [RowsDigest() for _ in self._columns]
+        self._n_in_digest = 0
+
+    def _end_digests(self, digests: list[list[bytes]]) -> None:
+        for own, rows in zip(digests, self._open, strict=True):
+            own.append(rows.digest())
 
 
 def fingerprint(table: pd.DataFrame) -> str:
@@ -36,7 +133,7 @@ def fingerprint(table: pd.DataFrame) -> str:
     Returns
     -------
     str
-        64 hexadecimal digits (SHA-256).
+        64 hexadecimal digits (SHA-256): that of the Parquet file of the table, read batch by batch.
 
     Raises
     ------
@@ -44,153 +141,118 @@ def fingerprint(table: pd.DataFrame) -> str:
         If a column has values of another kind, or a name is repeated or not a string.
     """
     require_unique_text_names(table)
-    sha = hashlib.sha256(FINGERPRINT_VERSION)
-    sha.update(struct.pack("<qq", *table.shape))
-    for name in table.columns:
-        column = _canonical_or_dictionary(name, table[name])
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        for text in (name, str(kind)):
+    arrays = {name: canonical_or_dictionary(name, table[name]) for name in table.columns}
+    schema = pa.schema([(name, array.type) for name, array in arrays.items()])
+    found = BatchFingerprint(schema)
+    for begin in range(0, len(table), ROWS_PER_DIGEST):
+        rows = [array.slice(begin, ROWS_PER_DIGEST) for array in arrays.values()]
+        found.update(pa.RecordBatch.from_arrays(rows, schema=schema))
+    return found.hexdigest()
+
+
+def fingerprint_of_batches(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, rows_per_digest: int = ROWS_PER_DIGEST
+) -> str:
+    """Compute the fingerprint of a table from batches of its rows, in their order."""
+    found = BatchFingerprint(schema, rows_per_digest=rows_per_digest)
+    for batch in batches:
+        found.update(batch)
+    return found.hexdigest()
+
+
+class RowsDigest:
+    """The SHA-256 of the values of one column in consecutive rows, which may arrive one after the other.
+
+    It covers the number of rows and four digests: which values are present, lengths of texts, the values, and the
+    nanoseconds of datetimes below a microsecond. Datetimes count microseconds, so that their unit does not matter.
+    """
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+        self._parts = [hashlib.sha256() for _ in range(4)]
+
+    def update(self, values: pa.Array) -> None:
+        """Add the values of the next rows, in their canonical type."""
+        self._n_rows += len(values)
+        if pa.types.is_timestamp(values.type):
+            values, below = _microseconds(values)
+            self._parts[3].update(below)
+        for digest, part in zip(self._parts, value_bytes(values), strict=False):
+            digest.update(part)
+
+    def digest(self) -> bytes:
+        """Return the digest of the rows so far."""
+        digests = b"".join(part.digest() for part in self._parts)
+        return hashlib.sha256(struct.pack("<q", self._n_rows) + digests).digest()
+
+
+def digest_of_rows(values: pa.Array) -> bytes:
+    """Return the digest of the values of one column in consecutive rows, in their canonical type."""
+    found = RowsDigest()
+    found.update(values)
+    return found.digest()
+
+
+def _microseconds(values: pa.Array) -> tuple[pa.Array, Any]:
+    """Return datetimes as microseconds, rounded down, and the remaining nanoseconds of each present one."""
+    counts = values.view(pa.int64())
+    if values.type.unit != "ns":
+        return counts, np.zeros(len(counts) - counts.null_count, np.int16)
+    whole, below = np.divmod(counts.fill_null(0).to_numpy(zero_copy_only=False), NANOSECONDS)
+    is_missing = pc.is_null(counts).to_numpy(zero_copy_only=False)
+    return pa.array(whole, pa.int64(), mask=is_missing), below[~is_missing].astype(np.int16)
+
+
+def digest_of_digests(columns: Sequence[tuple[str, str]], n_rows: int, digests: Sequence[Sequence[bytes]]) -> str:
+    """Return the fingerprint of a table from the digests of its rows.
+
+    Parameters
+    ----------
+    columns : sequence of (str, str)
+        Name and kind of each column; the kind is ``null`` if all values are missing.
+    n_rows : int
+        Rows of the table.
+    digests : sequence of sequence of bytes
+        For each column, the digests of its rows in row order.
+    """
+    sha: Any = hashlib.sha256(FORMAT)
+    sha.update(struct.pack("<qq", n_rows, len(columns)))
+    for texts, own in zip(columns, digests, strict=True):
+        for text in texts:
             encoded = text.encode()
             sha.update(struct.pack("<q", len(encoded)))
             sha.update(encoded)
-        for part in _bytes_of_categories(column) if pa.types.is_dictionary(column.type) else value_bytes(column):
-            sha.update(part)
-    return sha.hexdigest()
+        sha.update(struct.pack("<q", len(own)))
+        for digest in own:
+            sha.update(digest)
+    return str(sha.hexdigest())
 
 
-def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool = False) -> pa.Array:
-    """Return the values of a column for the fingerprint, in one type for each kind of value.
-
-    Texts are a dictionary if requested; categories are then not decoded.
-    """
-    array = _canonical_or_dictionary(name, column)
-    if texts_as_dictionary:
-        return array.dictionary_encode() if pa.types.is_large_string(array.type) else array
-    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
-
-
-def _canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
-    """Return the same as `canonical_array`, but categories of texts as a dictionary."""
+def _batch_type(name: str, stored: pa.DataType) -> pa.DataType:
+    """Return the type in which a column is hashed, from its type alone: its values arrive later."""
+    values = stored.value_type if pa.types.is_dictionary(stored) else stored
     try:
-        texts = _texts_of_categories(column)
-        if texts is not None:
-            return texts
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            column = _values_of_categories(column)
-        array = pa.Array.from_pandas(column)
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        if pa.types.is_timestamp(array.type):
-            return _canonical_datetimes(array)
-        return array.cast(canonical_type(array.type))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if pa.types.is_timestamp(values):
+            return pa.timestamp("ns" if values.unit == "ns" else "us", values.tz)
+        return canonical_type(values)
+    except TypeError:
         pass
     raise InvalidTableError(
-        f"Column {name!r} has values of several kinds, or of a kind that the Parquet files here cannot store (dtype "
-        f"{dtype_name(column.dtype)}). Expected integers, floats, booleans, text, categories, dates, datetimes or "
-        "durations; convert the column first."
+        f"Column {name!r} has values of a kind without a fingerprint (type {values}). Expected integers, floats, "
+        "booleans, text, categories, dates, datetimes or durations; convert the column first."
     )
 
 
-def _texts_of_categories(column: pd.Series) -> pa.DictionaryArray | None:
-    """Return categories of texts in Arrow's storage; None for a column of another kind."""
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return None
-    categories, codes = column.cat.categories, column.cat.codes.to_numpy()
-    if categories.dtype == object:
-        # Only the values that occur determine the kind of the column.
-        used = np.flatnonzero(np.bincount(codes[codes >= 0]))
-        categories = categories[used]
-        if pd.api.types.infer_dtype(categories, skipna=False) != "string":
-            return None
-        # The last position is that of the code -1, a missing value.
-        places = np.full(len(column.cat.categories) + 1, -1)
-        places[used] = np.arange(len(used))
-        codes = places[codes]
-    elif not isinstance(categories.dtype, pd.StringDtype) or not len(categories):
-        return None
-    texts = pa.array(categories, from_pandas=True)
-    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, texts.cast(pa.large_string()))
-
-
-def _values_of_categories(column: pd.Series) -> pd.Series:
-    kind = column.cat.categories.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-        raise TypeError(kind)  # Parquet returns their categories in another type.
-    if pd.api.types.is_integer_dtype(kind):
-        # By codes, because `astype` turns integers into floats if values are missing, which merges large ones.
-        integers = column.cat.categories.astype("Int64").array
-        return pd.Series(integers.take(column.cat.codes.to_numpy(), allow_fill=True), column.index)
-    return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
-
-
-def canonical_type(kind: pa.DataType) -> pa.DataType:
-    """Return the one type for a kind of value other than datetimes; TypeError if it has no fingerprint."""
-    if pa.types.is_unsigned_integer(kind):
-        return pa.uint64() if kind == pa.uint64() else pa.int64()
-    for matches, canonical in (
-        (pa.types.is_integer, pa.int64()),
-        (pa.types.is_floating, pa.float64()),
-        (pa.types.is_boolean, pa.bool_()),
-        (pa.types.is_string, pa.large_string()),
-        (pa.types.is_large_string, pa.large_string()),
-        (pa.types.is_string_view, pa.large_string()),
-        (pa.types.is_date, pa.date32()),
-        (pa.types.is_duration, pa.duration("ns")),
-        (pa.types.is_null, pa.null()),
-    ):
-        if matches(kind):
-            return canonical
-    raise TypeError(kind)
-
-
-def _canonical_datetimes(array: pa.Array) -> pa.Array:
+def _canonical(column: _Column, values: pa.Array) -> pa.Array:
     try:
-        return array.cast(pa.timestamp("ns", array.type.tz))
-    except pa.ArrowInvalid:
-        # Nanoseconds end in the year 2262; columns beyond this range cannot have fractions of a microsecond.
-        return array.cast(pa.timestamp("us", array.type.tz))
-
-
-def value_bytes(column: pa.Array) -> tuple[Any, Any, Any]:
-    """Return the values of a column in its canonical type as bytes: which are present, lengths of texts, the values."""
-    valid = _presence(column)
-    present = column.drop_null() if column.null_count else column
-    if pa.types.is_null(column.type):
-        return valid, b"", b""
-    if pa.types.is_large_string(column.type):
-        lengths = pc.binary_length(present).cast(pa.int64())
-        return valid, lengths.to_numpy(zero_copy_only=False), _characters(present)
-    if pa.types.is_floating(column.type):
-        # -0.0 and 0.0 are equal to every reader; adding 0.0 gives them the same bit pattern.
-        present = pc.add(present, 0.0)
-    if pa.types.is_temporal(column.type):
-        present = present.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
-    if pa.types.is_boolean(column.type):
-        present = present.cast(pa.uint8())
-    return valid, b"", np.ascontiguousarray(present.to_numpy(zero_copy_only=False))
-
-
-def _bytes_of_categories(column: pa.DictionaryArray) -> Iterator[Any]:
-    """Yield the bytes that `value_bytes` returns for the decoded texts, some rows at a time."""
-    yield _presence(column)
-    present = column.drop_null() if column.null_count else column
-    lengths = pc.binary_length(present.dictionary).cast(pa.int64()).take(present.indices)
-    yield lengths.to_numpy(zero_copy_only=False)
-    # All texts of a column at once can be many times the size of its codes.
-    for start in range(0, len(present), TEXTS_AT_ONCE):
-        yield _characters(present.dictionary.take(present.indices.slice(start, TEXTS_AT_ONCE)))
-
-
-def _presence(column: pa.Array) -> NDArray[np.uint8]:
-    if not column.null_count:
-        return np.ones(len(column), np.uint8)
-    return np.asarray(pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False))
-
-
-def _characters(texts: pa.LargeStringArray) -> Any:
-    offsets = memoryview(texts.buffers()[1]).cast("q")
-    start, stop = offsets[texts.offset], offsets[texts.offset + len(texts)]
-    return b"" if texts.buffers()[2] is None else memoryview(texts.buffers()[2])[start:stop]
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        values = values.cast(column.canonical)
+        # Not every dtype of pandas distinguishes NaN from a missing value, so the fingerprint does not.
+        return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
+    except pa.ArrowException:
+        pass
+    raise InvalidTableError(
+        f"Column {column.name!r} has values that its kind cannot store, such as datetimes beyond the year 292,277 or "
+        "durations beyond 292 years. Nothing was computed; set them to missing, or to a bound of your choice."
+    )

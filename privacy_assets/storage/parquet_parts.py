@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.batch_fingerprint import BatchFingerprint
 from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, sync_directory, write_file
+from privacy_assets.storage.fingerprint import BatchFingerprint
 
 ROWS_PER_PART = 2**24
 """Rows of a part by default; smaller tables are one file."""

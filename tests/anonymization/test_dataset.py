@@ -15,7 +15,7 @@ from privacy_assets.anonymization.dataset import anonymize_dataset, code_dataset
 from privacy_assets.columns.masks import columns_of
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
-from privacy_assets.storage.batch_fingerprint import table_fingerprint
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import write_parts
 from tests.examples import examples
@@ -91,7 +91,7 @@ def test_a_directory_is_anonymized_as_its_table_is(
     found = anonymize_dataset(
         source, tmp_path / "released", CONTRACT, k=3, seed=5, rows_per_part=rows_per_part, **options
     )
-    assert found.fingerprint == table_fingerprint(expected.table, 2)
+    assert found.fingerprint == fingerprint(expected.table)
     read = pd.read_parquet(found.directory)
     pd.testing.assert_frame_equal(read.astype(object), expected.table.astype(object), check_dtype=False)
     assert [pq.read_metadata(path).num_rows for path in sorted(found.directory.iterdir())] == list(found.rows)

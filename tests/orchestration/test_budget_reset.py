@@ -8,7 +8,6 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
-from privacy_assets.cli import main
 from privacy_assets.orchestration.evidence.spending import recorded_fits
 from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.synthetic import Split
@@ -180,25 +179,6 @@ def test_a_budget_is_as_before_after_both_newest_copies_were_restored(project):
     restore(newest)
     assert project.run(made, "noisy_model").success
     assert len(ledger(project).require_known(())) == 2
-
-
-def test_a_ledger_of_an_earlier_version_is_adopted_and_continued(project, capsys):
-    made = definitions(project)
-    project.begin_as(release)
-    older = ledger(project).path.read_bytes()
-    assert project.run(made, "noisy_model").success
-    delete_witness(project)
-    assert "is missing" in failure_of(project.run(made, "noisy_model"))
-    newest = ledger(project).path.read_bytes()
-    command = ["budget", str(project.private), "--population", "people", "--adopt"]
-    # Adopting a ledger that was cut gains nothing: the others know more.
-    ledger(project).path.write_bytes(older)
-    assert main(command) == 0
-    assert "lacks 1 fits" in failure_of(project.run(made, "noisy_model"))
-    ledger(project).path.write_bytes(newest)
-    assert main(command) == 0
-    assert "people: 2 fits" in capsys.readouterr().out
-    assert project.run(made, "noisy_model").success
 
 
 def test_a_fit_that_ended_before_the_ledger_had_it_is_spent(project, monkeypatch):

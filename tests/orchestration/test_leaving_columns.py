@@ -10,7 +10,7 @@ import pytest
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Synthesis
-from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, digest_of
+from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact import Artifact
@@ -304,15 +304,6 @@ class TestWhatIsRecorded:
         lacking = self.problems_of(released, lambda manifest: manifest.pop("columns_leaving_as_is"))
         assert "it lacks ['columns_leaving_as_is']" in lacking
         assert "damaged" in self.problems_of(released, lambda manifest: manifest.update(columns_leaving_as_is=[5]))
-
-    def test_manifests_of_before_still_verify(self, released):
-        def as_before(manifest):
-            manifest["manifest_version"] = 1
-            for name in KEYS_SINCE_VERSION_2:
-                del manifest[name]
-            manifest["verdicts"] = [each for each in manifest["verdicts"] if "undecided" not in each["name"]]
-
-        assert self.problems_of(released, as_before) == ""
 
     def test_what_another_version_made_of_the_counts_is_not_compared_but_the_counts_are(self, released):
         def by_another(manifest, **changes):

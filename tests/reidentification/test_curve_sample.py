@@ -14,7 +14,6 @@ from privacy_assets import (
     CandidateIndex,
     InvalidSettingError,
     Microaggregated,
-    ReidentificationAssessment,
     ReleaseModel,
     anonymize,
     assess_reidentification,
@@ -22,7 +21,6 @@ from privacy_assets import (
 from privacy_assets.columns.masks import Exact
 from privacy_assets.reidentification import curve
 from privacy_assets.reidentification.candidate_index import Figures
-from privacy_assets.reidentification.curve import INTERVAL_COLUMNS
 from privacy_assets.reidentification.sample_intervals import mean_interval
 from tests.examples import examples
 
@@ -171,11 +169,3 @@ def test_an_interval_is_the_inequality_of_its_source(n, n_population):
     reach = np.std(values) * sqrt(2 * serfling * log(1 / delta) / n)
     reach += (7 / 3 + 3 / sqrt(2)) * 0.8 * log(1 / delta) / n
     assert (low, high) == pytest.approx((max(0.4 - reach, 0.1), min(0.4 + reach, 0.9)))
-
-
-def test_an_artifact_from_before_there_were_samples_is_one_of_all_records():
-    found = assess_reidentification(TABLE, released())
-    artifact = found.to_artifact()
-    artifact.frames["curve"] = artifact.frames["curve"].drop(columns=["n_records", *INTERVAL_COLUMNS])
-    again = ReidentificationAssessment.from_artifact(artifact)
-    assert again.curve.equals(found.curve)

@@ -14,8 +14,7 @@ from privacy_assets.release.files import require_rows_per_part, write_release
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage import parquet_parts
-from privacy_assets.storage.batch_fingerprint import fingerprint_of_batches, table_fingerprint
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import fingerprint, fingerprint_of_batches
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import schema_of, write_parts
 from tests.examples import examples
@@ -143,7 +142,7 @@ def test_all_parts_together_have_the_limit_of_bytes(release):
 
 
 def test_the_second_version_of_the_fingerprint_verifies_parts(release):
-    content = {"fingerprint": table_fingerprint(TABLE, 2), "fingerprint_version": 2}
+    content = {"fingerprint": fingerprint(TABLE)}
     rewrite(release, lambda manifest: manifest.update(content))
     assert problems(release) == ""
 
@@ -176,7 +175,7 @@ def test_parts_are_the_table_however_it_arrives(tmp_path_factory, tables, rows_p
     )
     if all(own.notna().any() or (own.dtype != object and own.dtype != "category") for _, own in bare.items()):
         assert fingerprint(read) == fingerprint(bare)
-    assert written.fingerprint == table_fingerprint(bare, 2)
+    assert written.fingerprint == fingerprint(bare)
     dataset = open_parquet_dataset(directory)
     assert fingerprint_of_batches(dataset.schema, dataset.batches(rows_per_frame)) == written.fingerprint
 

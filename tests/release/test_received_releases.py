@@ -20,22 +20,18 @@ from hypothesis import strategies as st
 
 from benchmarks.campaigns.fuzz_manifest import FORGEABLE, campaign, forge, is_listed, make_releases
 from privacy_assets.cli import main
-from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.release import manifest as manifest_module
 from privacy_assets.release.files import published_fingerprint, read_anonymized_release, write_release
-from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, OPTIONAL_KEYS, digest_of
+from privacy_assets.release.manifest import MANIFEST_KEYS, OPTIONAL_KEYS, digest_of
 from privacy_assets.release.parquet_footer import read_footer
-from privacy_assets.release.policy import Policy
 from privacy_assets.release.received_files import parse_json_object
 from privacy_assets.release.released_csv import read_released_csv
 from privacy_assets.release.verification import verify_release
-from privacy_assets.storage.batch_fingerprint import table_fingerprint
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.examples import examples
 from tests.release.test_files import RECORD, TABLE
 from tests.shared_data import REPOSITORY
 
-OLD_RELEASES = REPOSITORY / "tests" / "release" / "releases_of_version_1"
 MIB = 2**20
 ENCODING_NAMES = {0: "PLAIN", 3: "RLE", 8: "RLE_DICTIONARY"}
 
@@ -84,48 +80,13 @@ def parquet(table, **options):
     return sink.getvalue().to_pybytes()
 
 
-# The version before.
-
-
-def test_a_preset_of_the_version_before_is_still_the_preset_that_it_names(tmp_path):
-    """The presets have gained a limit since."""
-    shutil.copytree(OLD_RELEASES / "synthetic", tmp_path / "old")
-    path = tmp_path / "old" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    preset = Policy.for_use_case("development").to_json()
-    preset["limits"] = [limit for limit in preset["limits"] if limit["metric"] != RARE_VALUES_RELEASED]
-    manifest["policy"] = preset | {"changes": []}
-    path.write_text(json.dumps(manifest))
-    assert "the policy differs from the preset that it names" not in problems(tmp_path / "old")
-    manifest["policy"]["limits"] = preset["limits"][1:]
-    path.write_text(json.dumps(manifest))
-    assert "the policy differs from the preset that it names" in problems(tmp_path / "old")
-
-
-@pytest.mark.parametrize("side", ["synthetic", "anonymized"])
-def test_a_release_of_the_version_before_verifies(side, tmp_path):
-    manifest = json.loads((OLD_RELEASES / side / "manifest.json").read_text())
-    assert manifest["manifest_version"] == 1
-    assert set(manifest) == MANIFEST_KEYS - KEYS_SINCE_VERSION_2
-    assert problems(OLD_RELEASES / side) == ""
-    shutil.copytree(OLD_RELEASES / side, tmp_path / "release")
-    manifest["verdicts"][1]["value"] = 77
-    (tmp_path / "release" / "manifest.json").write_text(json.dumps(manifest))
-    assert problems(tmp_path / "release") != ""
-
-
-def test_a_release_is_not_of_an_earlier_version_than_its_keys(release):
-    rewrite(release, lambda manifest: manifest.update(manifest_version=1))
-    assert "has 3 unknown keys" in problems(release)
-
-
 @pytest.mark.parametrize(
     ("version", "problem"),
     [
-        (3, "later than 2, the latest that this version"),
+        (2, "later than 1, which this version"),
         (0, "has no manifest_version"),
         (True, "has no manifest_version"),
-        ("2", "has no manifest_version"),
+        ("1", "has no manifest_version"),
     ],
 )
 def test_a_version_that_is_not_known_is_said(release, version, problem):
@@ -229,7 +190,6 @@ WRONG = {
     "created_at": ["yesterday", "2026-01-01T00:00:00", None, 5],
     "run_id": [None],
     "fingerprint": ["0" * 63, "G" * 64, None],
-    "fingerprint_version": [0, 3, "1", True, None],
     "n_records": [-1, 2.0, True, "2", None],
     "formats": [["xlsx"], "parquet", ["parquet", "csv"], ["csv", "csv"], [["csv"]], None],
     "columns": [[{}], {}, [{"column": "a", "role": "x"}] * 2, [{"column": 5, "role": "x"}], None],
@@ -260,18 +220,6 @@ def test_a_value_that_cannot_be_one_is_named(release, key, value):
 
 def test_every_key_of_the_manifest_has_a_wrong_value_here():
     assert set(WRONG) == (MANIFEST_KEYS | OPTIONAL_KEYS) - {"manifest_version", "digest"}
-
-
-def test_both_versions_of_the_fingerprint_verify_and_a_release_without_a_version_has_the_first(release):
-    rewrite(release, lambda manifest: manifest.pop("fingerprint_version"))
-    assert problems(release) == ""
-    content = {"fingerprint": table_fingerprint(TABLE, 2), "fingerprint_version": 2}
-    rewrite(release, lambda manifest: manifest.update(content))
-    assert problems(release) == ""
-    rewrite(release, lambda manifest: manifest.pop("fingerprint_version"))
-    assert "the table does not have the recorded fingerprint" in problems(release)
-    rewrite(release, lambda manifest: manifest.update(fingerprint=fingerprint(TABLE), fingerprint_version=2))
-    assert "the table does not have the recorded fingerprint" in problems(release)
 
 
 def test_a_thousand_problems_are_not_all_shown(release):

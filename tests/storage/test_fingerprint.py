@@ -160,7 +160,7 @@ def test_a_failed_write_keeps_the_earlier_artifact_and_leaves_nothing_behind(tmp
 
 @pytest.mark.parametrize("at_once", [1, 2, 7])
 def test_categories_that_are_hashed_by_a_few_rows_have_the_fingerprint_of_their_texts(monkeypatch, at_once):
-    monkeypatch.setattr("privacy_assets.storage.fingerprint.TEXTS_AT_ONCE", at_once)
+    monkeypatch.setattr("privacy_assets.storage.fingerprint.ROWS_PER_DIGEST", at_once)
     texts = ["ä", None, "", "long text", "ä", "b", None, "b"]
     for values in (texts, [each or "" for each in texts], texts[:1]):
         plain = pd.DataFrame({"text": pd.Series(values, dtype="str")})

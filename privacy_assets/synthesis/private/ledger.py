@@ -136,30 +136,6 @@ class PrivacyLedger:
                 f"stays spent. Restore the newest copy. {UNDONE}"
             )
 
-    def adopt(self, expected: Collection[str] = ()) -> tuple[Spending, ...]:
-        """Write the witness of a ledger without one, or with an older one, whose entries the ledger must contain.
-
-        Adopting a ledger that was cut does not help: anyone else who knows a later fit still refuses it.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If the ledger has no entry, or lacks a known fit.
-        """
-        with self._alone():
-            entries, witness = self.entries(), self._witness()
-            if not entries or (witness is not None and witness.entry not in entries):
-                entries = self._known(expected)
-            if not entries:
-                raise PrivacyBudgetError(
-                    f"{self.population!r} has no ledger of a privacy budget in {str(self.directory)!r}, so there is "
-                    f"nothing to adopt. {UNDONE}"
-                )
-            self._require_all(entries, expected)
-            if witness is None or witness.entry.number < len(entries):
-                self._write_witness(entries[-1], entries[:-1], witness.tables if witness else (), is_recorded=True)
-        return entries
-
     def _known(self, expected: Collection[str]) -> tuple[Spending, ...]:
         """Check the chain against its witness and against the fits known from elsewhere."""
         entries, witness = self.entries(), self._witness()
@@ -168,9 +144,7 @@ class PrivacyLedger:
             if entries:
                 raise PrivacyBudgetError(
                     f"The ledger of the privacy budget of {self.population!r} has {len(entries)} fits, and its witness "
-                    f"{str(self.witness_path)!r} is missing. Restore the newest copy of both. If an earlier version "
-                    "of privacy_assets wrote the ledger, adopt it: `privacy_assets budget DIRECTORY --population "
-                    f"{self.population} --adopt`. {UNDONE}"
+                    f"{str(self.witness_path)!r} is missing. Restore the newest copy of both. {UNDONE}"
                 )
             return entries
         last = witness.entry
@@ -189,8 +163,7 @@ class PrivacyLedger:
             raise PrivacyBudgetError(
                 f"The witness of the privacy budget of {self.population!r} knows of {last.number} fits, and the ledger "
                 f"has {len(entries)}: {str(self.witness_path)!r} was replaced by an older copy. Restore the newest "
-                f"copy, or adopt the ledger: `privacy_assets budget DIRECTORY --population {self.population} "
-                f"--adopt`. {UNDONE}"
+                f"copy. {UNDONE}"
             )
         return entries
 

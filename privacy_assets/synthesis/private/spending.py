@@ -47,8 +47,8 @@ class Spending:
     delta: float
     rho: float
     previous: str
+    people: str
     digest: str = ""
-    people: str = ""
 
     @property
     def own_digest(self) -> str:
@@ -57,8 +57,8 @@ class Spending:
         return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as it is written; entries of earlier versions were without people."""
-        return {name: value for name, value in asdict(self).items() if name != "people" or value}
+        """Return the entry as it is written."""
+        return asdict(self)
 
 
 def parse_spending(found: Any) -> Spending | None:

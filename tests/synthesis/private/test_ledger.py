@@ -94,7 +94,7 @@ def cut(ledger, n_kept):
 def test_a_deleted_ledger_is_refused(spent):
     ledger, _ = spent
     ledger.path.unlink()
-    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(()), ledger.adopt):
+    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(())):
         with pytest.raises(PrivacyBudgetError, match=r"has 0 fits, and its witness knows of 4: .* was deleted, cut"):
             ask()
     assert not ledger.path.exists()
@@ -104,7 +104,7 @@ def test_a_deleted_ledger_is_refused(spent):
 def test_a_ledger_that_was_cut_is_refused(spent, n_kept):
     ledger, _ = spent
     cut(ledger, n_kept)
-    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(()), ledger.adopt):
+    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(())):
         with pytest.raises(PrivacyBudgetError, match=f"has {n_kept} fits, and its witness knows of 4"):
             ask()
     assert len(ledger.entries()) == n_kept
@@ -127,8 +127,6 @@ def test_a_ledger_and_a_witness_that_are_both_gone_are_missed_by_others(spent):
     ledger.witness_path.unlink()
     with pytest.raises(PrivacyBudgetError, match=r"lacks 4 fits .* older copy"):
         reserve(ledger, expected=digests)
-    with pytest.raises(PrivacyBudgetError, match="nothing to adopt"):
-        ledger.adopt()
     assert not ledger.path.exists()
 
 
@@ -138,9 +136,8 @@ def test_an_older_copy_of_both_is_refused_by_who_knows_more(tmp_path):
     backup = kept(ledger)
     later = reserve(ledger, run_id="later")
     restore(backup)
-    for ask in (lambda: reserve(ledger, expected=[later.digest]), lambda: ledger.adopt([later.digest])):
-        with pytest.raises(PrivacyBudgetError, match="lacks 1 fits"):
-            ask()
+    with pytest.raises(PrivacyBudgetError, match="lacks 1 fits"):
+        reserve(ledger, expected=[later.digest])
     # Continuing the older copy where nobody knew more does not hide the later fit.
     reserve(ledger)
     with pytest.raises(PrivacyBudgetError, match="lacks 1 fits"):
@@ -153,12 +150,11 @@ def test_an_older_copy_of_the_ledger_that_was_continued_elsewhere_is_refused(spe
     for number in range(5):
         reserve(other, run_id=f"other run {number}")
     ledger.path.write_bytes(other.path.read_bytes())
-    for ask in (lambda: reserve(ledger), ledger.adopt):
-        with pytest.raises(PrivacyBudgetError, match="its witness knows another entry"):
-            ask()
+    with pytest.raises(PrivacyBudgetError, match="its witness knows another entry"):
+        reserve(ledger)
 
 
-def test_an_older_witness_is_refused_until_the_ledger_is_adopted(tmp_path):
+def test_an_older_witness_is_refused_until_the_newest_is_restored(tmp_path):
     ledger = ledger_in(tmp_path)
     reserve(ledger)
     older = ledger.witness_path.read_bytes()
@@ -167,25 +163,8 @@ def test_an_older_witness_is_refused_until_the_ledger_is_adopted(tmp_path):
     ledger.witness_path.write_bytes(older)
     with pytest.raises(PrivacyBudgetError, match="knows of 1 fits, and the ledger has 2: .* by an older copy"):
         reserve(ledger)
-    assert len(ledger.adopt()) == 2
-    assert ledger.witness_path.read_bytes() == newest
+    ledger.witness_path.write_bytes(newest)
     assert reserve(ledger).number == 3
-
-
-def test_a_ledger_of_an_earlier_version_is_adopted_by_a_command(spent, capsys):
-    ledger, digests = spent
-    ledger.witness_path.unlink()
-    root = str(ledger.directory.parent)
-    assert main(["budget", root]) == 1
-    assert "--population people --adopt" in capsys.readouterr().out
-    assert main(["budget", root, "--adopt"]) == 1
-    assert "--adopt needs --population" in capsys.readouterr().out
-    assert main(["budget", root, "--population", "people", "--adopt"]) == 0
-    assert "people: 4 fits" in capsys.readouterr().out
-    assert reserve(ledger, expected=digests).number == 5
-    cut(ledger, 4)
-    assert main(["budget", root, "--population", "people", "--adopt"]) == 1
-    assert "has 4 fits, and its witness knows of 5" in capsys.readouterr().out
 
 
 @settings(max_examples=examples(100), deadline=None)

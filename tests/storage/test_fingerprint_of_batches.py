@@ -1,5 +1,3 @@
-import datetime as dt
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,17 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage import batch_fingerprint
-from privacy_assets.storage.batch_fingerprint import (
+from privacy_assets.storage.fingerprint import (
+    ROWS_PER_DIGEST,
     BatchFingerprint,
     digest_of_digests,
     digest_of_rows,
+    fingerprint,
     fingerprint_of_batches,
-    table_fingerprint,
 )
-from privacy_assets.storage.fingerprint import fingerprint
 from tests.examples import examples
-from tests.reference.batch_fingerprint import reference_fingerprint
+from tests.reference.fingerprint import reference_fingerprint
 from tests.storage.test_fingerprint import every_kind
 from tests.storage.test_fingerprints_stay import COLUMNS
 
@@ -116,35 +113,33 @@ def test_a_frame_has_the_fingerprint_of_its_parquet_file(kind, tmp_path):
     table.to_parquet(tmp_path / "table.parquet", index=False)
     file = pq.ParquetFile(tmp_path / "table.parquet")
     found = fingerprint_of_batches(file.schema_arrow, file.iter_batches(1))
-    assert found == table_fingerprint(table, 2)
+    assert found == fingerprint(table)
 
 
-def test_equal_tables_of_version_1_are_equal_in_version_2_and_others_differ():
+def test_equal_tables_have_one_fingerprint_and_others_another():
     table = every_kind()
-    others = [
-        table,
+    same = [
         table.convert_dtypes(dtype_backend="pyarrow"),
         table.assign(category=table["category"].astype(str)),
+    ]
+    others = [
         table.iloc[::-1],
         table.rename(columns={"text": "texts"}),
         table[list(table.columns[::-1])],
         table.assign(text=[None, "x", "yé"]),
         table.assign(aware=table["aware"].dt.tz_convert("UTC")),
     ]
-    for other in others:
-        is_same = fingerprint(other) == fingerprint(table)
-        assert (table_fingerprint(other, 2) == table_fingerprint(table, 2)) == is_same
-    assert table_fingerprint(table, 1) == fingerprint(table)
-    assert table_fingerprint(table, 2) != fingerprint(table)
+    assert {fingerprint(each) for each in same} == {fingerprint(table)}
+    assert len({fingerprint(each) for each in [table, *others]}) == 1 + len(others)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_the_unit_of_datetimes_does_not_matter_but_nanoseconds_do(unit):
     moments = np.array(["2024-02-29T12:00:00", "NaT", "1900-01-01"], f"datetime64[{unit}]")
-    expected = table_fingerprint(pd.DataFrame({"at": moments.astype("datetime64[us]")}), 2)
-    assert table_fingerprint(pd.DataFrame({"at": moments}), 2) == expected
+    expected = fingerprint(pd.DataFrame({"at": moments.astype("datetime64[us]")}))
+    assert fingerprint(pd.DataFrame({"at": moments})) == expected
     finer = moments.astype("datetime64[ns]") + np.timedelta64(1, "ns")
-    assert table_fingerprint(pd.DataFrame({"at": finer}), 2) != expected
+    assert fingerprint(pd.DataFrame({"at": finer})) != expected
 
 
 def test_the_fingerprint_so_far_does_not_end_the_table():
@@ -156,10 +151,10 @@ def test_the_fingerprint_so_far_does_not_end_the_table():
     assert found.hexdigest() == reference_fingerprint([("a", "int64", [1, 2, 3, 4, 5])], 2)
 
 
-def test_the_version_is_fixed():
+def test_the_format_is_fixed():
     table = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": pd.to_datetime(["2024-02-29", None])})
-    assert table_fingerprint(table, 2)[:16] == "26930f7c69e318c5"
-    assert batch_fingerprint.ROWS_PER_DIGEST == 2**20
+    assert fingerprint(table)[:16] == "b6aa4af092affd74"
+    assert ROWS_PER_DIGEST == 2**20
 
 
 @pytest.mark.parametrize(
@@ -180,8 +175,3 @@ def test_what_has_no_fingerprint_is_named_without_a_cell(schema, batch, message)
         fingerprint_of_batches(schema, [] if batch is None else [batch])
     assert "SENTINEL" not in str(raised.value)
     assert raised.value.__context__ is None
-
-
-def test_a_version_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="no version 3"):
-        table_fingerprint(pd.DataFrame({"on": [dt.date(2024, 2, 29)]}), 3)

@@ -1,4 +1,4 @@
-"""Version 2 of the fingerprint as its definition reads, cell by cell."""
+"""The fingerprint as its definition reads, cell by cell."""
 
 import hashlib
 import math
@@ -13,7 +13,7 @@ def reference_fingerprint(columns: list[tuple[str, str, list]], rows_per_digest:
     Datetimes are whole numbers of nanoseconds, dates of days, durations of nanoseconds.
     """
     n_rows = len(columns[0][2]) if columns else 0
-    data = b"privacy_assets table 2" + struct.pack("<qq", n_rows, len(columns))
+    data = b"privacy_assets table 1" + struct.pack("<qq", n_rows, len(columns))
     for name, kind, cells in columns:
         is_known = any(cell is not None and not (isinstance(cell, float) and math.isnan(cell)) for cell in cells)
         for text in (name, kind if is_known else "null"):
