@@ -176,10 +176,9 @@ def detectable_people(
     -----
     Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people, so the
     difference to detect is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. The required number
-    of standard deviations is that of the permutations at the level that remains for one of several scores. This is the
-    reasoning of `judge_control`, with scores in place of equal records. Sums of few copies are not normal, and if
-    copies of some people add nothing, it matters who is copied; so the smallest number is raised until trials detect
-    it.
+    of standard deviations is that of the permutations at the level that remains for one of several scores. Sums of few
+    copies are not normal, and if copies of some people add nothing, it matters who is copied; so the smallest number is
+    raised until trials detect it.
     """
     needed = needed_deviations(sums, scores, n_original, level)
     variances = scores.astype(float).var(axis=0) * units**2

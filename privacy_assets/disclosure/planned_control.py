@@ -173,7 +173,7 @@ def plan_by_rehearsal(
     copied_share: float = COPIED_SHARE,
     least_control: int = FEWEST_PEOPLE,
 ) -> ControlPlan:
-    """Judge the control of a planned split, and recommend a split, as `plan_control` does for verbatim copies."""
+    """Judge the control of a planned split, and recommend a split, as `ControlPlan` says."""
 
     def judged(fraction: float) -> ControlSize:
         n_original = people_in_original(rehearsal.n_people, fraction)

@@ -4,7 +4,6 @@ import math
 from typing import Any, Final, NamedTuple
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 
 from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, plan_by_rehearsal, rehearse
@@ -16,11 +15,7 @@ from privacy_assets.mpucc.control_size import (
     DEFAULT_POWER,
     ControlPlan,
     ControlSize,
-    SharedRecords,
-    count_shared_records,
-    judge_control,
     people_in_original,
-    plan_by,
 )
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
@@ -30,7 +25,6 @@ from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 
 BY_TEST: Final = "disclosure test, rehearsed"
-BY_INTERVALS: Final = "interval of excess_copy_rate"
 USE_MORE: Final = (
     "Use more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
 )
@@ -57,6 +51,11 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     """
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
         return {}
+    if not release.assesses(DISCLOSURE):
+        n_people = _count_people(release, source)
+        n_original = people_in_original(n_people, release.split.train_fraction) if n_people > 1 else n_people
+        foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
+        return {**(foreseen.metadata if foreseen else {}), "control": _not_planned(release)}
     try:
         n_people, plan = _planned(release, release.split.train_fraction, source)
     except PrivacyAssetsError as error:
@@ -98,9 +97,12 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
         raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
     if not (n_original and n_control):
         return {}
-    size = _judged(release, n_original, n_control, pd.concat([original, control], ignore_index=True))
-    if size is None:
+    if not release.assesses(DISCLOSURE):
+        return {"control": _not_planned(release)}
+    rehearsal = _rehearsed(release, pd.concat([original, control], ignore_index=True))
+    if rehearsal is None:
         return {}
+    size = judge_by(rehearsal, n_original, n_control, _n_synthetic(release))
     foreseen = _unseen_copies(release, size, TOO_LITTLE_SEEN)
     return {
         **(foreseen.metadata if foreseen else {}),
@@ -111,37 +113,16 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
 
 def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFrame) -> tuple[int, ControlPlan | None]:
     """Return the number of people in the source, and what the leakage test will detect with each split."""
-    least_control, n_synthetic = _least_control(release), _n_synthetic(release)
-    if not release.assesses(DISCLOSURE):
-        shared = _shared_records(release, source)
-        return shared.n_people, plan_by(
-            shared,
-            train_fraction,
-            least_control=least_control,
-            n_synthetic=n_synthetic,
-            confidence_level=release.assessment.confidence_level,
-        )
     rehearsal = _rehearsed(release, source)
     if rehearsal is None:
         return _count_people(release, source), None
     return rehearsal.n_people, plan_by_rehearsal(
         rehearsal,
         train_fraction,
-        n_synthetic=n_synthetic,
+        n_synthetic=_n_synthetic(release),
         copied_share=release.policy.required.detectable_share or COPIED_SHARE,
-        least_control=least_control,
+        least_control=_least_control(release),
     )
-
-
-def _judged(release: ReleaseSettings, n_original: int, n_control: int, table: pd.DataFrame) -> ControlSize | None:
-    """Return what the leakage test will detect with a split that was made; None if this is unknown."""
-    n_synthetic = _n_synthetic(release)
-    if not release.assesses(DISCLOSURE):
-        confidence = release.assessment.confidence_level
-        shared = _shared_records(release, table)
-        return judge_control(n_original, n_control, shared, n_synthetic=n_synthetic, confidence_level=confidence)
-    rehearsal = _rehearsed(release, table)
-    return None if rehearsal is None else judge_by(rehearsal, n_original, n_control, n_synthetic)
 
 
 def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
@@ -155,8 +136,18 @@ def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:
 
 
 def _how(release: ReleaseSettings) -> dict[str, Any]:
-    by = BY_TEST if release.assesses(DISCLOSURE) else BY_INTERVALS
-    return {"counted": _unit(release), "power": DEFAULT_POWER, "judged_by": by}
+    return {"counted": _unit(release), "power": DEFAULT_POWER, "judged_by": BY_TEST}
+
+
+def _not_planned(release: ReleaseSettings) -> str:
+    """Return why the control of a release without the disclosure test is not planned."""
+    limited = [limit.metric for limit in release.policy.limits if limit.needs_control]
+    why = f"limits only {', '.join(limited)}" if limited else "does not limit leakage"
+    also = ", too" if limited else ""
+    return (
+        f"The control was not planned, because the policy {why}: limit leakage_detected{also}, and the split says how "
+        "many people it needs."
+    )
 
 
 def _unit(release: ReleaseSettings) -> str:
@@ -170,23 +161,6 @@ def _n_synthetic(release: ReleaseSettings) -> int | None:
 def _least_control(release: ReleaseSettings) -> int:
     limits_leakage = any(limit.needs_control for limit in release.policy.limits)
     return release.policy.required.control_records if limits_leakage else 0
-
-
-def _shared_records(release: ReleaseSettings, table: pd.DataFrame) -> SharedRecords:
-    """Count the people who share records; nobody if records will be generalized, because their labels are unknown."""
-    person = release.contract.person
-    people = released_columns(release, table, with_person=True)
-    if release.generalize_synthetic is not None:
-        n_people = _count_people(release, table)
-        distinct = len(people.drop_duplicates()) if person is not None else n_people
-        return SharedRecords(np.zeros(0, np.int64), n_people, distinct / max(n_people, 1))
-    settings = release.assessment
-    return count_shared_records(
-        people,
-        person=person,
-        numeric_precision=settings.numeric_precision,
-        datetime_precision=settings.datetime_precision,
-    )
 
 
 def _refusal_foreseen(release: ReleaseSettings, n_original: int, n_control: int) -> Foreseen | None:
@@ -268,9 +242,8 @@ def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
             f"A control of {size.n_control:,} {unit} would not reveal verbatim copies, even of all {size.n_original:,} "
             "originals."
         )
-    about = "about " if release.assesses(DISCLOSURE) else ""
     said = (
-        f"A control of {size.n_control:,} {unit} reveals verbatim copies of {about}{size.detectable_copies:,} or more "
+        f"A control of {size.n_control:,} {unit} reveals verbatim copies of about {size.detectable_copies:,} or more "
         f"of the {size.n_original:,} originals ({percent(share)}) with a probability of {percent(DEFAULT_POWER)}, but "
         "usually not of fewer."
     )

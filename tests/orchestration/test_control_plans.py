@@ -10,7 +10,6 @@ import pytest
 
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.mpucc.control_size import judge_control
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, GivenSplit, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -164,25 +163,31 @@ def test_a_split_that_was_given_is_warned_of_where_it_is_read(project):
     assert advice.startswith("Keep more people as control")
 
 
-def test_without_the_disclosure_test_the_interval_of_copies_is_planned(project):
-    definitions = project.definitions(policy=Policy((Limit("privacy_risk_score", 0.999, "at_most"),)))
-    result = project.run(definitions, *SIDES)
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ((), "the policy does not limit leakage: limit leakage_detected, and the split"),
+        (
+            (Limit("excess_copy_rate", 0.9), Limit("excess_verbatim_rate", 0.9)),
+            "the policy limits only excess_copy_rate, excess_verbatim_rate: limit leakage_detected, too, and the split",
+        ),
+    ],
+)
+def test_without_the_disclosure_test_no_control_is_planned_and_the_stages_say_why(project, limits, why):
+    required = RequiredSettings(control_records=40)
+    own = Policy((Limit("privacy_risk_score", 0.999, "at_most"), *limits), required)
+    result = project.run(project.definitions(policy=own), *SIDES)
     assert result.success, failure_of(result)
-    source, control = shown(result, "source"), shown(result, "control")
-    size = judge_control(240, 60)
-    assert size.detectable_copies == 18
-    described = {"original": 240, "control": 60, "detectable_copies": 18, "detectable_share": 18 / 240}
-    assert source["control_plan"]["planned"] == described
-    how = {"counted": "people", "power": 0.95, "judged_by": "interval of excess_copy_rate"}
-    assert control["control_size"] == {**how, **described}
-    reveals = (
-        "A control of 60 people reveals verbatim copies of 18 or more of the 240 originals (7.50%) with a probability "
-        "of 95.0%, but usually not of fewer."
-    )
-    assert control["control"] == reveals
-    assert source["control_plan"]["recommended_train_fraction"] == 0.6
-    assert source["control"].startswith(reveals)
-    assert "train_fraction 0.6 is recommended: A control of 120 people reveals" in source["control"]
+    said = f"The control was not planned, because {why} says how many people it needs."
+    assert shown(result, "source") == shown(result, "control") == {"control": said}
+
+
+def test_without_the_disclosure_test_a_split_with_too_few_controls_is_refused(project):
+    limits = (Limit("privacy_risk_score", 0.999, "at_most"), Limit("excess_copy_rate", 0.9))
+    own = Policy(limits, RequiredSettings(control_records=100))
+    result = project.run(project.definitions(policy=own), *SIDES)
+    assert "fewer than 100 in the control" in failure_of(result)
+    assert foreseen(project, result)[0].startswith("The split will be refused: The split has 240 people")
 
 
 def test_a_split_with_which_the_policy_cannot_decide_is_refused_before_anything_is_made(project):
