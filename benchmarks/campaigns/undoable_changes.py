@@ -725,12 +725,6 @@ TRANSFORMATIONS: Sequence[Transformation] = (
         "copies alone with a prefix", NOTATION, "without it", _copies_alone(lambda text: "x/" + text), "text"
     ),
     Transformation(
-        "numbers of six digits",
-        DIGITS,
-        "rounding",
-        _fewer_digits(lambda column: column.map(lambda value: float(f"{value:.6g}"), na_action="ignore")),
-    ),
-    Transformation(
         "single precision", DIGITS, "rounding", _fewer_digits(lambda column: column.astype("float32").astype(float))
     ),
     Transformation("text as bytes", KINDS, "decode", _of_another_kind(_texts, str.encode)),
@@ -798,6 +792,7 @@ TRANSFORMATIONS: Sequence[Transformation] = (
 LATER: Sequence[Later] = (
     Later("fresh people around copies that no test finds", "sample, partly", "a limit on originals_singled_out"),
     Later("another notation of so few cells that it may be chance", "normalize", "a guard for smaller shares"),
+    Later("numbers with fewer digits", "rounding", "a precision that does not depend on the unit"),
     Later("columns of one scale that change places", "order", "a test of changed copies"),
     Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
     Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),

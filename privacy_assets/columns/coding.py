@@ -8,11 +8,10 @@ equal values of all tables the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import numpy as np
@@ -24,14 +23,11 @@ from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
 
-_Shorten = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
 # Kinds with a natural order; ordered categories are also ordered, by their categories.
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
-FEW_DIGITS: Final = (4, 5, 6)
-"""Digits to which programs round numbers of any size."""
 # This many values are read first, because one with too many decimals is enough to decide.
 _FIRST_READ = 1000
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
@@ -370,15 +366,13 @@ def encode_column(
     Parameters
     ----------
     tables : sequence of ColumnValues
-        The column in each table, of one kind or missing (not checked here). The coarser of the first two determines
-        the precision: a recipient can round the originals as the released values are.
+        The column in each table, of one kind or missing (not checked here). The first table determines the precision;
+        if the second has floats of single precision, all are compared in it.
     decimals : int, optional
-        Decimals for rounding floats. Default: the fewest that leave the floats of the first or of the second table
-        unchanged, at most 10; 0 if one has integers, 10 if both have no value. Then floats are also rounded to the
-        digits of the second table if it has at most `FEW_DIGITS` or is of single precision.
+        Decimals for rounding floats. Default: the decimals of the floats of the first table, at most 10; 0 if it has
+        integers, 10 if it has no value.
     unit : str, optional
-        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first or the second
-        table unchanged.
+        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first table unchanged.
 
     Raises
     ------
@@ -391,15 +385,13 @@ def encode_column(
         tables = [_as_written(table) for table in tables]
     present = [table for table in tables if table.kind != "missing"]
     if kind == "number":
-        shorten = None
+        in_single = decimals is None and _are_compared_in_single(tables[:2])
         if any(table.is_float for table in present):
-            own = [table.decimals for table in tables[:2] if table.kind != "missing"]
-            precision = min([each for each in own if each is not None], default=MAX_DECIMALS)
-            precision, shorten = (precision, _shortened(tables[:2])) if decimals is None else (decimals, None)
-        joint, labels = _join_numbers([_rounded(table.distinct, precision, shorten) for table in present])
+            own = None if tables[0].kind == "missing" else tables[0].decimals
+            precision = next(each for each in (decimals, own, MAX_DECIMALS) if each is not None)
+        joint, labels = _join_numbers([_rounded(table.distinct, precision, in_single=in_single) for table in present])
     elif kind in ("datetime", "aware datetime"):
-        own_units = [_unit_of(table) for table in tables[:2] if table.kind != "missing"] or [_unit_of(present[0])]
-        found = unit if unit is not None else max(own_units, key=DATETIME_UNITS.__getitem__)
+        found = unit if unit is not None else _unit_of(present[0])
         precision = found
         joint, labels = _join_moments(present, found)
     elif kind == "duration":
@@ -437,23 +429,18 @@ def round_floats(values: NDArray[np.float64], decimals: int) -> NDArray[np.float
         return np.where(np.abs(values) * scale < 2.0**52, np.rint(values * scale) / scale, values) + 0.0
 
 
-def _rounded(values: NDArray[Any], decimals: int | str | None, shorten: _Shorten | None) -> NDArray[Any]:
+def _rounded(values: NDArray[Any], decimals: int | str | None, *, in_single: bool) -> NDArray[Any]:
     if values.dtype.kind != "f":
         return values
-    return round_floats(values if shorten is None else shorten(values), cast("int", decimals))
+    return round_floats(_as_single(values) if in_single else values, cast("int", decimals))
 
 
-def _shortened(tables: Sequence[ColumnValues]) -> _Shorten | None:
-    """Return what leaves the floats of the second table unchanged, but not those of the first; the coarsest if any."""
+def _are_compared_in_single(tables: Sequence[ColumnValues]) -> bool:
+    """Whether single precision keeps the floats of the second table, but not those of the first."""
     if len(tables) < 2 or not all(table.is_float for table in tables):
-        return None
-    first, second = (table.distinct[~np.isnan(table.distinct)] for table in tables)
-    for digits in FEW_DIGITS:
-        if (_round_to_digits(second, digits) == second).all():
-            return (
-                None if (_round_to_digits(first, digits) == first).all() else partial(_round_to_digits, digits=digits)
-            )
-    return _as_single if _is_single(second) and not _is_single(first) else None
+        return False
+    first, second = (table.distinct for table in tables)
+    return _is_single(second) and not _is_single(first)
 
 
 def _as_single(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -477,12 +464,6 @@ def _is_single(values: NDArray[np.float64], *, in_bits: bool = False) -> bool:
     with np.errstate(over="ignore", under="ignore"):
         single = values.astype(np.float32) if in_bits else _as_single(values)
     return bool(((single == values) | np.isnan(values)).all())
-
-
-def _round_to_digits(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(values))))
-        return np.where(np.isfinite(scale), np.rint(values * scale) / scale, values)
 
 
 def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:

@@ -15,7 +15,7 @@ BINS = 20
 
 
 def plain_tables(real, synthetic):
-    """Rows of both tables at the coarser precision, and whether the values of each column have a distance."""
+    """Rows of both tables at the precision of the real one, and whether the values of each column have a distance."""
     columns = [plain_column(real[name], synthetic[name]) for name in real.columns]
     has_distance = [any(is_distant(v) for side in column for v in side if v is not None) for column in columns]
     return *(list(zip(*(column[side] for column in columns), strict=True)) for side in (0, 1)), has_distance

@@ -17,7 +17,7 @@ UNITS = ("D", "h", "min", "s", "ms", "us", "ns")
 
 
 def plain_rows(original, synthetic):
-    """Both tables as rows of plain values, at the coarser precision of the two, duplicates included."""
+    """Both tables as rows of plain values, at the precision of the original, duplicates included."""
     columns = [plain_column(original[name], synthetic[name]) for name in original.columns]
     return list(zip(*(o for o, _ in columns), strict=True)), list(zip(*(s for _, s in columns), strict=True))
 
@@ -27,11 +27,11 @@ def plain_column(original, synthetic):
     values = [v for v in first + second if v is not None]
     known = [own for own in ([v for v in side if v is not None] for side in (first, second)) if own]
     if any(isinstance(v, float) for v in values):
-        fewest = [max((decimals_of(v) for v in own if isinstance(v, float)), default=0) for own in known]
-        return tuple([rounded(v, min(fewest)) for v in column] for column in (first, second))
+        floats = [v for v in first if isinstance(v, float)]
+        decimals = max(map(decimals_of, floats), default=10 if set(first) == {None} else 0)
+        return tuple([rounded(v, decimals) for v in column] for column in (first, second))
     if any(isinstance(v, pd.Timestamp) for v in values):
-        units = [next(u for u in UNITS if all(v.floor(u) == v for v in own)) for own in known]
-        unit = min(units, key=UNITS.index)
+        unit = next(u for u in UNITS if all(v.floor(u) == v for v in known[0]))
         return tuple([None if v is None else v.floor(unit) for v in column] for column in (first, second))
     return tuple([as_spelled(v) if isinstance(v, str) else v for v in column] for column in (first, second))
 
