@@ -91,7 +91,7 @@ class Content:
         """Prepare a table for a side of a release, with verdicts that admit it."""
         columns = [{"column": name, "role": "other"} for name in table.columns]
         policy, measured = Policy((Limit("privacy_risk_score", 0.1),)), {"privacy_risk_score": 0.05}
-        figures, settings = {}, {"split": {"seed": 0}}
+        figures, settings = {MPUCC: measured}, {"split": {"seed": 0}}
         artifact = Artifact.of_table(table)
         if side == "anonymized":
             known, *_ = names = list(table.columns)

@@ -53,7 +53,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of, worth_of
+from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import limit_verdict
@@ -66,8 +66,9 @@ from privacy_assets.release.metrics import (
     MPUCC,
     REIDENTIFICATION,
     SEMANTIC,
+    STATISTICS,
     UTILITY,
-    YES_NO_METRICS,
+    figures_of,
 )
 from privacy_assets.release.policy import USE_CASES, Policy, RequiredSettings
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
@@ -290,14 +291,14 @@ def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
         if not incomparable:
             return figures
         found.sentences.update(dict.fromkeys(figures, " ".join(incomparable)))
-        return {name: value if name in YES_NO_METRICS and value else None for name, value in figures.items()}
+        return {name: value if METRICS[name].is_yes_no and value else None for name, value in figures.items()}
 
     def searched() -> Mapping[str, float | None]:
         own = {"max_baseline_cols": min(MAX_COLUMNS, len(release.columns)), "person": release.person}
         assessment = assess_mpuccs(*tables, **own, **release.options)
         foreign = why_foreign(*tables, person=release.person)
         incomparable.extend(filter(None, [said_of_blind(assessment.settings["unknown_values"]), foreign]))
-        return decided(metrics_of(assessment))
+        return decided(figures_of(MPUCC, figures_in_manifest(assessment)))
 
     def tested() -> Mapping[str, float | None]:
         scores = assess_disclosure(*tables, person=release.person, **threads).scores
@@ -315,7 +316,7 @@ def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
     def valued() -> Mapping[str, float | None]:
         # The columns of the originals, in their order, as those of a contract.
         own = [table[[name for name in release.original if name in release.columns]] for table in tables]
-        return worth_of(assess_utility(*own))
+        return figures_of(UTILITY, {UTILITY: assess_utility(*own).shown_scores})
 
     found.add(MPUCC, searched)
     found.add(DISCLOSURE, tested)
@@ -332,7 +333,8 @@ def _assess_anonymized(release: Anonymized) -> Assessed:
 
     def measured() -> Mapping[str, float | None]:
         losses = require_measured(made, source)
-        return measure_anonymity(made, release.contract, source, person, losses)[1]
+        report, statistics = measure_anonymity(made, release.contract, source, person, losses)
+        return figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
 
     def reidentified() -> Mapping[str, float | None]:
         return assess_reidentification(source, made, n_threads=1).scores

@@ -83,8 +83,8 @@ def measure_anonymity(
     -------
     report : AnonymityReport
         All measures.
-    figures : dict of str to float or None
-        The metrics of `ANONYMITY` that a policy can limit.
+    statistics : dict of str to float or None
+        ``suppressed_share`` and ``information_loss``.
 
     Raises
     ------
@@ -114,16 +114,11 @@ def measure_anonymity(
     asked = anonymization.settings["l_diversity"].values()
     recursive_l = max([LARGEST_RECURSIVE_L, *(int(own["least"]) for own in asked if own["kind"] == "recursive")])
     report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l, engine=engine)
-    figures = {
-        "smallest_class": report.k if report.k_people is None else report.k_people,
-        "l_diversity": report.l_distinct,
-        "t_closeness": report.t,
+    statistics = {
         "suppressed_share": (len(made_of) - len(table)) / len(made_of),
-        # Without sensitive columns, there is no certain sensitive value.
-        "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
         "information_loss": None if losses is None else mean_loss(losses),
     }
-    return report, {name: None if value is None else float(value) for name, value in figures.items()}
+    return report, statistics
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:

@@ -60,7 +60,7 @@ from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.curve import CandidateProgress
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
-from privacy_assets.release.metrics import REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, REIDENTIFICATION, SEMANTIC, STATISTICS, figures_of
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
@@ -116,7 +116,9 @@ def _generalized_asset(
         with engine_of_stage(release.engine, release.name, stage) as engine:
             anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
             losses = require_measured(anonymization, table, generalization.hierarchies)
-            report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses, engine)
+            contract, subject = release.contract, asked.subject
+            report, statistics = measure_anonymity(anonymization, contract, table, subject, losses, engine)
+        figures = figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}
         if failed:

@@ -22,7 +22,7 @@ from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of
+from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
@@ -48,7 +48,7 @@ from privacy_assets.orchestration.stages import (
     stored_artifact,
     stored_table,
 )
-from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_score, risk_level
 from privacy_assets.storage.artifact import Artifact
@@ -336,7 +336,8 @@ def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
 
 
 def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:
-    figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
+    metrics = figures_of(MPUCC, figures_in_manifest(assessment))
+    figures = {name: value for name, value in metrics.items() if value is not None}
     score = assessment.scores.get("privacy_risk_score")
     failed = {limit.metric for limit in policy.limits if not limit.holds_for(figures.get(limit.metric))}
     found: dict[str, Any] = {FOUND: "No synthetic record was assessed."}

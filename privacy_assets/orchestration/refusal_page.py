@@ -17,8 +17,7 @@ from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.release.files import render_refusal
 from privacy_assets.release.gate import MEASURED_AT_THE_GATE, Verdict
-from privacy_assets.release.metrics import METRICS, MPUCC
-from privacy_assets.release.report_words import CONTROL
+from privacy_assets.release.metrics import CONTROL, METRICS, MPUCC
 from privacy_assets.storage.durable_files import make_private_directory, replace_file
 
 PAGE = "refusal.html"

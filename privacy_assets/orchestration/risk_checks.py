@@ -22,7 +22,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEA
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of, rare_values_of
+from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest, rare_values_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import (
     DEFAULT_PRIVATE_PATH,
@@ -36,14 +36,13 @@ from privacy_assets.orchestration.stages import limit_checks_of
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.leakage import figures_of_disclosure
-from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC, figures_of, measured_in
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
 from privacy_assets.setting_checks import local_path
 from privacy_assets.utility.foreign import why_foreign
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"
-MEASURED_OF_A_TABLE = ("smallest_class", "l_diversity", "t_closeness", "share_in_homogeneous_classes")
 
 
 def build_privacy_risk_checks(
@@ -143,7 +142,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
                 "them as control=UpstreamAsset(...), or remove the limits on leakage."
             )
     else:
-        limits = [limit for limit in policy.limits_of(side) if limit.metric in MEASURED_OF_A_TABLE]
+        limits = [limit for limit in policy.limits_of(side) if limit.metric in measured_in(ANONYMITY)]
     blocking = [limit for limit in policy.limits if limit.is_on(side) and limit.blocks]
     dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
@@ -222,7 +221,8 @@ def _evidence_of_synthetic(
     whose: dict[str, Any] = {"person": person, "invented": contract.invented}
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
     judged = found.settings | {"foreign": why_foreign(original, admitted, control, **whose)}
-    assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=judged)
+    metrics = figures_of(MPUCC, figures_in_manifest(found))
+    assessed = AssessmentEvidence(None, None, None, metrics=metrics, settings=judged)
     evidence = Evidence(
         "synthetic",
         "synthetic",
@@ -301,12 +301,7 @@ def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Eviden
             "in the contract."
         )
     report = verify_anonymity(table, known, sensitive, subject=subject)
-    people = report.k if report.k_people is None else report.k_people
-    figures: dict[str, float | None] = {
-        # An attacker who knows the person column knows the person, however many rows they have.
-        "smallest_class": 1 if contract.person in known else people,
-        "l_diversity": report.l_distinct,
-        "t_closeness": report.t,
-        "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
-    }
+    # An attacker who knows the person column knows the person, however many rows they have.
+    header = report.to_header() | ({"k_people": 1} if contract.person in known else {})
+    figures = figures_of(ANONYMITY, {ANONYMITY: header})
     return Evidence("anonymized", "anonymized", tuple(table.columns), {}, {}, measured={ANONYMITY: figures})

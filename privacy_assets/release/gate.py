@@ -26,12 +26,12 @@ from privacy_assets.release.evidence import (
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DISCLOSURE,
+    METRICS,
     MPUCC,
     PRIVACY_BUDGET,
     REIDENTIFICATION,
     SEVERITIES,
     SIDES,
-    YES_NO_METRICS,
     Severity,
     shown_figure,
 )
@@ -162,7 +162,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
     value = None if figures is None else figures.get(limit.metric)
     incomparable = why_incomparable(limit.assessment, evidence)
-    if incomparable and not (limit.metric in YES_NO_METRICS and value):
+    if incomparable and not (METRICS[limit.metric].is_yes_no and value):
         value = None
     passed = limit.holds_for(value)
     remark = incomparable if value is None and incomparable else evidence.remarks.get(limit.metric)
@@ -172,13 +172,13 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         value = None
     else:
         # A waiver must state figure and limit exactly.
-        can_be_waived = limit.blocks and not passed and limit.metric not in YES_NO_METRICS
+        can_be_waived = limit.blocks and not passed and not METRICS[limit.metric].is_yes_no
         found, expected = shown_figure(limit.metric, str(limit.direction), value, limit.value, exact=can_be_waived)
         if can_be_waived and found != in_full(value):
             found += f" (exactly {in_full(value)})"
         reason = f"{limit.metric} is {found}; expected {expected}"
         # The origin of a yes/no figure is always shown.
-        if not passed or limit.metric in YES_NO_METRICS:
+        if not passed or METRICS[limit.metric].is_yes_no:
             reason += origin
     own_advice = INCOMPARABLE_ADVICE if value is None and incomparable else limit.advice
     advice = "" if passed else own_advice or evidence.advised.get(limit.metric) or limit.advice_for(value)

@@ -5,18 +5,11 @@ from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.words import WORDS
 from privacy_assets.display.numbers import number, percent
-from privacy_assets.release.metrics import LEAKAGE_DETECTED
+from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
 
 LEVEL = 0.05
 """Level of the joint test of all criteria, with which adjusted p values are compared."""
-UPPER_ENDS = {
-    "singling_out_excess": "singling_out_interval",
-    "linkability_excess": "linkability_interval",
-    "inference_excess": "inference_interval",
-    "near_copies_excess": "near_copies_interval",
-}
-"""Intervals whose upper ends a policy can limit, by the name of the limit."""
 WHAT_HELPS = {
     "singling_out": "Coarsen or leave out the columns with the most distinct values.",
     "linkability": "Coarsen or leave out the columns with the most distinct values.",
@@ -65,14 +58,10 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
         ``leakage_detected`` is None, which fails every limit, if nothing was found but copies of more people might have
         gone unnoticed, or if their number is unknown.
     """
-    detected, share = scores.get(LEAKAGE_DETECTED), scores.get("detectable_share")
+    metrics = figures_of(DISCLOSURE, {DISCLOSURE: scores}, required)
+    decided, share = metrics[LEAKAGE_DETECTED], scores.get("detectable_share")
     allowed = 1.0 if required.detectable_share is None else required.detectable_share
     is_answered = share is not None and share <= allowed
-    decided = 1.0 if detected is True else 0.0 if detected is False and is_answered else None
-    metrics = {LEAKAGE_DETECTED: decided} | {
-        name: None if scores.get(interval) is None else float(scores[interval][1])
-        for name, interval in UPPER_ENDS.items()
-    }
     failed = failed_criteria(scores)
     unseen = unseen_in_people(scores)
     if decided == 1.0:

@@ -1,8 +1,9 @@
-"""The figures that a policy can limit: their meaning, range, safe side and display."""
+"""The figures that a policy can limit: everything that the package knows of each is said here, once."""
 
 import math
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, yes_or_no
@@ -12,20 +13,130 @@ Severity = Literal["error", "warn"]
 DIRECTIONS: tuple[Direction, ...] = ("below", "at_most", "above", "at_least")
 SEVERITIES: tuple[Severity, ...] = ("error", "warn")
 
+Own = Mapping[str, Any]
+"""The figures of one assessment, as a manifest has them."""
 
-class Metric(NamedTuple):
-    """A figure that a policy can limit."""
 
-    assessment: str
+class Demands(Protocol):
+    """What of the settings that a policy requires decides on a figure."""
+
+    @property
+    def detectable_share(self) -> float | None:
+        """The share of the originals of whom copies may go unnoticed."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a figure is read from the ``figures`` of a manifest: the only definition of it as a number.
+
+    Attributes
+    ----------
+    place : str
+        The assessment, or other part of the figures, that has it.
+    value : callable
+        Returns the figure of that part, given what the policy requires; None if there is none.
+    interval : callable or None
+        Returns its 95 % interval, as two numbers or None.
+    """
+
+    place: str
+    value: Callable[[Own, Demands | None], Any]
+    interval: Callable[[Own], Any] | None = None
+
+    def of(self, figures: Mapping[str, Any], required: Demands | None = None) -> float | None:
+        """Return the figure of a manifest, or of an assessment that is not released yet."""
+        own = figures.get(self.place)
+        found = None if not own else self.value(own, required)
+        return None if found is None else float(found)
+
+    def interval_of(self, figures: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return its interval; None if it has none."""
+        own = figures.get(self.place)
+        found = self.interval(own) if own and self.interval is not None else None
+        return None if found is None or None in found else (float(found[0]), float(found[1]))
+
+
+class Range(NamedTuple):
+    """The safe side of a figure, its smallest value, and its largest."""
+
     direction: Direction
     low: float
     high: float
+
+
+RISK, SHARE, EXCESS = Range("below", 0, 1), Range("at_most", 0, 1), Range("below", -1, 1)
+PROTECTION, WORTH = Range("above", 0, 1), Range("at_least", 0, 1)
+COUNT, SIZE = Range("at_most", 0, math.inf), Range("at_least", 1, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A figure that a policy can limit.
+
+    Attributes
+    ----------
+    range : Range
+    meaning : str
+    reading : Reading
+        By default, the figure of its own name in its assessment.
+    sentence : str, optional
+        Name of its asset check; by default made of name and direction.
+    severity : {"error", "warn"}
+        Default severity of a limit.
+    advice : str, optional
+        What helps if a limit fails.
+    protects_from : float, optional
+        The loosest bound that still prevents a record from being singled out, for figures of anonymized records.
+    worst_for_copies : bool
+        Whether it is worst for a copy of the originals, regardless of its size; then a limit protects people.
+    needs_control, needs_baseline, needs_sensitive : bool
+        Whether it has no value, or no meaning, without a control, with ``calculate_baseline=False``, or without
+        sensitive columns.
+    is_yes_no : bool
+        Whether it is 1 for yes and 0 for no, and shown as these.
+    concerned : str
+        The records whose share it is, in words.
+    assessment : str
+        The assessment that it belongs to.
+    """
+
+    range: Range
     meaning: str
+    reading: Reading | None = None
     sentence: str | None = None
     severity: Severity = "error"
     advice: str | None = None
     protects_from: float | None = None
-    """The loosest bound that still prevents a record from being singled out, for figures that can."""
+    worst_for_copies: bool = False
+    needs_control: bool = False
+    needs_baseline: bool = False
+    needs_sensitive: bool = False
+    is_yes_no: bool = False
+    concerned: str = ""
+    assessment: str = ""
+
+    @property
+    def direction(self) -> Direction:
+        """The safe side."""
+        return self.range.direction
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return self.range.low
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return self.range.high
+
+    def of(self, figures: Mapping[str, Any], required: Demands | None = None) -> float | None:
+        """Return the figure, as `Reading.of`."""
+        return None if self.reading is None else self.reading.of(figures, required)
+
+    def interval_of(self, figures: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return its interval, as `Reading.interval_of`."""
+        return None if self.reading is None else self.reading.interval_of(figures)
 
 
 SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
@@ -36,6 +147,8 @@ SEMANTIC = "semantic_assessment"
 UTILITY = "utility_assessment"
 DISCLOSURE = "disclosure_assessment"
 PRIVACY_BUDGET = "privacy_budget"
+CONTROL = "control"
+STATISTICS = "statistics"
 LEAKAGE_DETECTED = "leakage_detected"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
@@ -74,221 +187,307 @@ UTILITY_ADVICE = (
 )
 
 
-def _of_utility(meaning: str) -> Metric:
+def _by_name(place: str, name: str, *, interval: str | None = None) -> Reading:
+    """Read a figure by its name, with its interval by the name of that."""
+    ends = (f"{interval or name}_interval_low", f"{interval or name}_interval_high")
+    return Reading(place, lambda own, _: own.get(name), lambda own: [own.get(end) for end in ends])
+
+
+def _of(assessment: str, **metrics: Metric) -> dict[str, Metric]:
+    return {
+        name: replace(own, assessment=assessment, reading=own.reading or _by_name(assessment, name))
+        for name, own in metrics.items()
+    }
+
+
+def _compared(name: str, *, interval: str | None = None) -> Reading:
+    """Read a figure of the comparison with a control."""
+    return Reading(CONTROL, lambda own, _: own.get(name), None if interval is None else lambda own: own.get(interval))
+
+
+def _excess(interval: str, meaning: str) -> Metric:
+    """Describe a figure of the disclosure test whose upper end is limited."""
     return Metric(
-        UTILITY,
-        "at_least",
-        0,
-        1,
-        f"lower end of the 95 % interval of {meaning}",
+        range=EXCESS,
+        meaning=f"upper end of the 95 % interval of the {meaning}",
+        reading=Reading(DISCLOSURE, lambda own, _: (own.get(interval) or [None])[-1], lambda own: own.get(interval)),
+        needs_control=True,
+    )
+
+
+def _worth(name: str, meaning: str) -> Metric:
+    """Describe a figure of worth, whose lower end is limited."""
+    low, high = f"{name}_lower", f"{name}_upper"
+    return Metric(
+        range=WORTH,
+        meaning=f"lower end of the 95 % interval of {meaning}",
+        reading=Reading(UTILITY, lambda own, _: own.get(low), lambda own: [own.get(low), own.get(high)]),
         severity="warn",
         advice=UTILITY_ADVICE,
     )
 
 
-def _of_disclosure(meaning: str) -> Metric:
-    return Metric(DISCLOSURE, "below", -1, 1, f"upper end of the 95 % interval of the {meaning}")
+def _is_detected(own: Own, required: Demands | None) -> float | None:
+    """Return 1 or 0; None if nothing was found, but copies of more people than are accepted might have been unseen."""
+    detected, share = own.get(LEAKAGE_DETECTED), own.get("detectable_share")
+    accepted = None if required is None else required.detectable_share
+    is_answered = share is not None and share <= (1.0 if accepted is None else accepted)
+    return 1.0 if detected is True else 0.0 if detected is False and is_answered else None
+
+
+def _smallest_class(own: Own, _: Demands | None) -> Any:
+    return own["k"] if own.get("k_people") is None else own["k_people"]
+
+
+def _of_worst_column(choose: Callable[..., Any], name: str) -> Reading:
+    """Read a figure of the sensitive column for which it is worst."""
+    return Reading(ANONYMITY, lambda own, _: choose((each[name] for each in own["sensitive"].values()), default=None))
 
 
 METRICS: Mapping[str, Metric] = {
-    "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
-    "score_of_control": Metric(
+    **_of(
         MPUCC,
-        "below",
-        0,
-        1,
-        "privacy_risk_score of other real people in place of the synthetic records",
-        advice="Coarsen or drop columns: other real people single out as many, so the columns alone cause the score.",
+        privacy_risk_score=Metric(
+            range=RISK, meaning="1 - overall_protection", needs_baseline=True, worst_for_copies=True
+        ),
+        score_of_control=Metric(
+            range=RISK,
+            meaning="privacy_risk_score of other real people in place of the synthetic records",
+            advice="Coarsen or drop columns: other real people single out as many, so the columns alone cause the "
+            "score.",
+            needs_control=True,
+            needs_baseline=True,
+        ),
+        score_beyond_control=Metric(
+            range=EXCESS,
+            meaning="score beyond that of as many other real people, as a share of the difference to 1",
+            needs_control=True,
+            needs_baseline=True,
+        ),
+        overall_protection=Metric(
+            range=PROTECTION,
+            meaning="main protection over baseline protection, at most 1",
+            needs_baseline=True,
+            worst_for_copies=True,
+        ),
+        main_protection=Metric(range=PROTECTION, meaning="1 - identification_rate", worst_for_copies=True),
+        baseline_protection=Metric(
+            range=PROTECTION, meaning="1 - 1 / product of the distinct values of the columns", needs_baseline=True
+        ),
+        identification_rate=Metric(
+            range=RISK,
+            meaning="share of synthetic records that single out an original",
+            concerned="of the synthetic records single out an original",
+            worst_for_copies=True,
+        ),
+        total_identified=Metric(range=COUNT, meaning="synthetic records that single out an original"),
+        originals_singled_out=Metric(
+            range=RISK,
+            meaning="share of originals whom some synthetic record singles out; all that are published count",
+            worst_for_copies=True,
+        ),
+        excess_identification_rate=Metric(
+            range=EXCESS,
+            meaning="identification rate beyond that of the control",
+            reading=_compared("excess_identification_rate", interval="excess_identification_interval"),
+            needs_control=True,
+        ),
+        verbatim_rate=Metric(
+            range=RISK,
+            meaning="share of identified pairs that agree on every column",
+            reading=_compared("verbatim_rate"),
+            needs_control=True,
+        ),
+        excess_verbatim_rate=Metric(
+            range=EXCESS,
+            meaning="verbatim rate beyond that of the control",
+            reading=_compared("excess_verbatim_rate", interval="excess_verbatim_interval"),
+            needs_control=True,
+        ),
+        verbatim_copies=Metric(
+            range=COUNT,
+            meaning="synthetic records equal to an original on all columns",
+            reading=_compared("verbatim_copies"),
+            needs_control=True,
+        ),
+        excess_copy_rate=Metric(
+            range=EXCESS,
+            meaning="share of synthetic records that copy, beyond the control's",
+            reading=_compared("excess_copy_rate", interval="excess_copy_interval"),
+            needs_control=True,
+        ),
     ),
-    "score_beyond_control": Metric(
-        MPUCC, "below", -1, 1, "score beyond that of as many other real people, as a share of the difference to 1"
-    ),
-    "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
-    "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
-    "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
-    "identification_rate": Metric(MPUCC, "below", 0, 1, "share of synthetic records that single out an original"),
-    "total_identified": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records that single out an original"),
-    "originals_singled_out": Metric(
-        MPUCC,
-        "below",
-        0,
-        1,
-        "share of originals whom some synthetic record singles out; all that are published count",
-    ),
-    "excess_identification_rate": Metric(MPUCC, "below", -1, 1, "identification rate beyond that of the control"),
-    "verbatim_rate": Metric(MPUCC, "below", 0, 1, "share of identified pairs that agree on every column"),
-    "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
-    "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
-    "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
-    LEAKAGE_DETECTED: Metric(
+    **_of(
         DISCLOSURE,
-        "at_most",
-        0,
-        1,
-        "yes if the records reveal more about the originals than about people of the control, beyond chance; no value "
-        "if copies of more people than the policy allows might have gone unnoticed",
-        "no_leakage_is_detected",
+        leakage_detected=Metric(
+            range=SHARE,
+            meaning="yes if the records reveal more about the originals than about people of the control, beyond "
+            "chance; no value if copies of more people than the policy allows might have gone unnoticed",
+            reading=Reading(DISCLOSURE, _is_detected),
+            sentence="no_leakage_is_detected",
+            worst_for_copies=True,
+            needs_control=True,
+            is_yes_no=True,
+        ),
+        singling_out_excess=_excess(
+            "singling_out_interval", "share of originals singled out beyond that of the control"
+        ),
+        linkability_excess=_excess(
+            "linkability_interval", "share of originals whose records can be linked beyond that of the control"
+        ),
+        inference_excess=_excess(
+            "inference_interval",
+            "share of originals' values that are guessed right from the nearest record, beyond that of the control",
+        ),
+        near_copies_excess=_excess(
+            "near_copies_interval", "share of originals with a near copy beyond that of the control"
+        ),
     ),
-    "singling_out_excess": _of_disclosure("share of originals singled out beyond that of the control"),
-    "linkability_excess": _of_disclosure("share of originals whose records can be linked beyond that of the control"),
-    "inference_excess": _of_disclosure(
-        "share of originals' values that are guessed right from the nearest record, beyond that of the control"
-    ),
-    "near_copies_excess": _of_disclosure("share of originals with a near copy beyond that of the control"),
-    RARE_VALUES_RELEASED: Metric(
+    **_of(
         RARE_VALUES,
-        "at_most",
-        0,
-        math.inf,
-        "released text and category values that the source has, but for fewer people than the policy requires",
-        advice=RARE_VALUES_ADVICE,
+        **{
+            RARE_VALUES_RELEASED: Metric(
+                range=COUNT,
+                meaning="released text and category values that the source has, but for fewer people than the policy "
+                "requires",
+                advice=RARE_VALUES_ADVICE,
+            )
+        },
     ),
-    "epsilon": Metric(
+    **_of(
         PRIVACY_BUDGET,
-        "at_most",
-        0,
-        math.inf,
-        "epsilon of the noisy model that the records were drawn from; no value for a method without one",
-        advice="Use the method mst with this epsilon or a smaller one.",
+        epsilon=Metric(
+            range=COUNT,
+            meaning="epsilon of the noisy model that the records were drawn from; no value for a method without one",
+            advice="Use the method mst with this epsilon or a smaller one.",
+        ),
+        total_epsilon=Metric(
+            range=COUNT,
+            meaning="total epsilon of all fits on the same people, including unused fits; no value for other methods",
+            advice="Draw from the existing noisy model. The spent budget stays spent.",
+        ),
+        delta=Metric(
+            range=SHARE,
+            meaning="the larger delta of those for which epsilon and total_epsilon are stated; no value for other "
+            "methods",
+            advice="Use a smaller delta, in the settings of mst and in privacy_budget.",
+        ),
     ),
-    "total_epsilon": Metric(
-        PRIVACY_BUDGET,
-        "at_most",
-        0,
-        math.inf,
-        "total epsilon of all fits on the same people, including unused fits; no value for other methods",
-        advice="Draw from the existing noisy model. The spent budget stays spent.",
+    **_of(
+        UTILITY,
+        utility=_worth("utility", "the worth of the records: 1 as much as the originals, 0 as shuffled columns"),
+        utility_columns=_worth("utility_columns", "the worth of single columns: 1 as the originals, 0 uniform"),
+        utility_pairs=_worth("utility_pairs", "the worth of the relations in pairs of columns"),
+        utility_counts=_worth("utility_counts", "the worth of counts on two or three columns"),
+        utility_prediction=_worth("utility_prediction", "the worth of predicting each column from the others"),
     ),
-    "delta": Metric(
-        PRIVACY_BUDGET,
-        "at_most",
-        0,
-        1,
-        "the larger delta of those for which epsilon and total_epsilon are stated; no value for other methods",
-        advice="Use a smaller delta, in the settings of mst and in privacy_budget.",
-    ),
-    "utility": _of_utility("the worth of the records: 1 as much as the originals, 0 as shuffled columns"),
-    "utility_columns": _of_utility("the worth of single columns: 1 as the originals, 0 uniform"),
-    "utility_pairs": _of_utility("the worth of the relations in pairs of columns"),
-    "utility_counts": _of_utility("the worth of counts on two or three columns"),
-    "utility_prediction": _of_utility("the worth of predicting each column from the others"),
-    "smallest_class": Metric(
+    **_of(
         ANONYMITY,
-        "at_least",
-        1,
-        math.inf,
-        "people in the smallest class; records if the contract has no person column",
-        advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
-        protects_from=2,
+        smallest_class=Metric(
+            range=SIZE,
+            meaning="people in the smallest class; records if the contract has no person column",
+            reading=Reading(ANONYMITY, _smallest_class),
+            advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
+            protects_from=2,
+        ),
+        l_diversity=Metric(
+            range=SIZE,
+            meaning="smallest number of values of a sensitive column in a class",
+            reading=_of_worst_column(min, "l_distinct"),
+            advice=CERTAIN_ADVICE,
+            protects_from=2,
+            needs_sensitive=True,
+        ),
+        t_closeness=Metric(
+            range=SHARE,
+            meaning="largest distance between the sensitive values of a class and of the table",
+            reading=_of_worst_column(max, "t"),
+            advice="Require t_closeness of the anonymization, or a larger k.",
+            needs_sensitive=True,
+        ),
+        suppressed_share=Metric(
+            range=SHARE,
+            meaning="share of the records that were left out",
+            reading=_by_name(STATISTICS, "suppressed_share"),
+            advice="Lower max_suppression, l or k: counts in a table that lacks many records are misleading.",
+            concerned="of the records were left out",
+        ),
+        share_in_homogeneous_classes=Metric(
+            range=SHARE,
+            meaning="share of the records in classes where a sensitive value is certain",
+            # Without sensitive columns, no value is certain.
+            reading=Reading(ANONYMITY, lambda own, _: own["share_in_homogeneous_classes"] or 0.0),
+            severity="warn",
+            advice=CERTAIN_ADVICE,
+            needs_sensitive=True,
+            concerned="of the records are in classes where a sensitive value is certain",
+        ),
+        information_loss=Metric(
+            range=SHARE,
+            meaning="mean loss over all cells of the quasi-identifiers (GCP)",
+            reading=_by_name(STATISTICS, "information_loss"),
+            severity="warn",
+            advice="Lower k, release fewer quasi-identifiers, or use more records.",
+        ),
     ),
-    "l_diversity": Metric(
-        ANONYMITY,
-        "at_least",
-        1,
-        math.inf,
-        "smallest number of values of a sensitive column in a class",
-        advice=CERTAIN_ADVICE,
-        protects_from=2,
-    ),
-    "t_closeness": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "largest distance between the sensitive values of a class and of the table",
-        advice="Require t_closeness of the anonymization, or a larger k.",
-    ),
-    "suppressed_share": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "share of the records that were left out",
-        advice="Lower max_suppression, l or k: counts in a table that lacks many records are misleading.",
-    ),
-    "share_in_homogeneous_classes": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "share of the records in classes where a sensitive value is certain",
-        severity="warn",
-        advice=CERTAIN_ADVICE,
-    ),
-    "information_loss": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "mean loss over all cells of the quasi-identifiers (GCP)",
-        severity="warn",
-        advice="Lower k, release fewer quasi-identifiers, or use more records.",
-    ),
-    "max_reidentification_probability": Metric(
+    **_of(
         REIDENTIFICATION,
-        "at_most",
-        0,
-        1,
-        "1 / people that a released record can come from, for the record with the fewest candidates",
-        advice=CANDIDATES_ADVICE,
-        protects_from=0.5,
+        max_reidentification_probability=Metric(
+            range=SHARE,
+            meaning="1 / people that a released record can come from, for the record with the fewest candidates",
+            advice=CANDIDATES_ADVICE,
+            protects_from=0.5,
+        ),
+        mean_reidentification_probability=Metric(
+            range=SHARE, meaning="expected share of correct links over all records", advice=CANDIDATES_ADVICE
+        ),
+        share_of_singletons=Metric(
+            range=SHARE,
+            meaning="share of the records with a single candidate",
+            advice=CANDIDATES_ADVICE,
+            concerned="of the records have a single candidate",
+        ),
     ),
-    "mean_reidentification_probability": Metric(
-        REIDENTIFICATION, "at_most", 0, 1, "expected share of correct links over all records", advice=CANDIDATES_ADVICE
-    ),
-    "share_of_singletons": Metric(
-        REIDENTIFICATION,
-        "at_most",
-        0,
-        1,
-        "share of the records with a single candidate",
-        advice=CANDIDATES_ADVICE,
-    ),
-    "max_basic_semantic_risk": Metric(
+    **_of(
         SEMANTIC,
-        "at_most",
-        0,
-        1,
-        "1 / remaining records for an attacker who knows all attributes of a record and one that it lacks; records are "
-        "counted, so each must belong to a different person",
-        advice=SEMANTIC_ADVICE,
-    ),
-    "mean_basic_semantic_risk": Metric(
-        SEMANTIC,
-        "at_most",
-        0,
-        1,
-        "mean of the basic semantic risk over all records; each must belong to a different person",
-        advice=SEMANTIC_ADVICE,
+        max_basic_semantic_risk=Metric(
+            range=SHARE,
+            meaning="1 / remaining records for an attacker who knows all attributes of a record and one that it lacks; "
+            "records are counted, so each must belong to a different person",
+            advice=SEMANTIC_ADVICE,
+        ),
+        mean_basic_semantic_risk=Metric(
+            range=SHARE,
+            meaning="mean of the basic semantic risk over all records; each must belong to a different person",
+            advice=SEMANTIC_ADVICE,
+        ),
     ),
 }
 
-SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
-PROTECTING_METRICS = frozenset(
-    {
-        "privacy_risk_score",
-        "overall_protection",
-        "main_protection",
-        "identification_rate",
-        "originals_singled_out",
-        LEAKAGE_DETECTED,
-    }
-)
-"""Figures of synthetic records that are worst for a copy of the originals, regardless of its size."""
-BASELINE_METRICS = frozenset(
-    {"privacy_risk_score", "overall_protection", "baseline_protection", "score_of_control", "score_beyond_control"}
-)
-"""Figures that an assessment with `calculate_baseline=False` does not have."""
-YES_NO_METRICS = frozenset({LEAKAGE_DETECTED})
-"""Figures that are 1 for yes and 0 for no, and are shown as yes and no."""
-LEAKAGE_METRICS = frozenset(
-    name for name in METRICS if any(word in name for word in ("excess", "verbatim", "leakage", "_control"))
-)
+
+def figures_of(assessment: str, figures: Mapping[str, Any], required: Demands | None = None) -> dict[str, float | None]:
+    """Read every figure of an assessment that a policy can limit.
+
+    Parameters
+    ----------
+    assessment : str
+        Name of the assessment, as in `Metric.assessment`.
+    figures : mapping
+        ``figures`` of a manifest, or those parts of it that the figures are read from.
+    required : object, optional
+        What the policy requires; by default, copies of any number of people may go unnoticed.
+    """
+    return {name: own.of(figures, required) for name, own in METRICS.items() if own.assessment == assessment}
+
+
+def measured_in(place: str) -> frozenset[str]:
+    """Return the figures that are read from one part of the figures, such as those that a table alone has."""
+    return frozenset(name for name, own in METRICS.items() if own.reading is not None and own.reading.place == place)
 
 
 def shown_figure(metric: str, direction: str, value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
     """Format a figure and its bound, such as ``0.171`` and ``at most 0.2``, or ``yes`` and ``no``."""
-    if metric in YES_NO_METRICS:
+    if METRICS[metric].is_yes_no:
         return yes_or_no(value), "no"
     found, bound = against(value, limit, exact=exact)
     return found, f"{direction.replace('_', ' ')} {bound}"

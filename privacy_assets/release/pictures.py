@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from privacy_assets.display.pictures import AMBER, GREEN, RED, Drawn, new_figure, without_frame
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import METRICS, YES_NO_METRICS, shown_figure
+from privacy_assets.release.metrics import METRICS, shown_figure
 
 MOST = 2.0
 """Figures further beyond their limits are drawn at this share."""
@@ -66,7 +66,7 @@ def _figure(verdict: Verdict) -> str:
     if verdict.value is None or verdict.limit is None:
         return "no value"
     found, bound = shown_figure(name, str(verdict.direction), verdict.value, verdict.limit)
-    return found if name in YES_NO_METRICS else f"{found} ({bound})"
+    return found if METRICS[name].is_yes_no else f"{found} ({bound})"
 
 
 def _said(limited: Sequence[Verdict]) -> str:

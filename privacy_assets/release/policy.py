@@ -10,14 +10,11 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DIRECTIONS,
-    LEAKAGE_METRICS,
     METRICS,
     MPUCC,
     ON_BOTH_SIDES,
-    PROTECTING_METRICS,
     SAFE_SIDES,
     SEMANTIC,
-    SENSITIVE_METRICS,
     SEVERITIES,
     SIDES,
     Direction,
@@ -159,7 +156,7 @@ class Limit:
         if not self.blocks:
             return False
         if self.side == SIDES[MPUCC]:
-            return self.metric in PROTECTING_METRICS
+            return METRICS[self.metric].worst_for_copies
         if loosest is None:
             return False
         at_bound = {"above": self.value + 1, "at_least": self.value}.get(str(self.direction), self.value)
@@ -173,7 +170,7 @@ class Limit:
     @property
     def needs_control(self) -> bool:
         """Whether the metric compares with the control."""
-        return self.metric in LEAKAGE_METRICS
+        return METRICS[self.metric].needs_control
 
     @property
     def check_name(self) -> str:
@@ -198,7 +195,7 @@ class Limit:
         own = METRICS[self.metric].advice
         if own is not None:
             return own
-        if self.metric in LEAKAGE_METRICS:
+        if self.needs_control:
             return LEAKAGE_ADVICE
         return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
 
@@ -350,7 +347,7 @@ class Policy:
         values.
         """
         limits = tuple(limit for limit in self.limits if limit.is_on(side))
-        if side == SIDES[ANONYMITY] and not any(limit.metric in SENSITIVE_METRICS for limit in limits):
+        if side == SIDES[ANONYMITY] and not any(METRICS[limit.metric].needs_sensitive for limit in limits):
             return (*limits, Limit("share_in_homogeneous_classes", 0))
         return limits
 

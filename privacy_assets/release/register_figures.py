@@ -5,19 +5,11 @@ from typing import Any, NamedTuple
 
 from privacy_assets.display.numbers import number
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, UTILITY
-from privacy_assets.release.report_criteria import CRITERIA
-from privacy_assets.release.report_words import CONTROL
+from privacy_assets.release.metrics import METRICS
 
 WIDTH, HEIGHT, MARGIN = 220, 48, 4
 MOST_POINTS = 200
 FEWEST_POINTS = 2
-CRITERION_OF_METRIC = {
-    "singling_out_excess": "singling_out",
-    "linkability_excess": "linkability",
-    "inference_excess": "inference_near",
-    "near_copies_excess": "near_copies",
-}
 
 
 class Trend(NamedTuple):
@@ -49,25 +41,8 @@ def interval_of(metric: str, figures: Mapping[str, Any]) -> str:
     figures : mapping
         ``figures`` of the manifest.
     """
-    assessment = METRICS[metric].assessment
-    if assessment == UTILITY:
-        own = figures.get(UTILITY, {})
-        return _between(own.get(f"{metric}_lower"), own.get(f"{metric}_upper"))
-    if assessment == DISCLOSURE:
-        criterion = CRITERION_OF_METRIC.get(metric)
-        rows = [row for row in figures.get(DISCLOSURE, {}).get(CRITERIA, ()) if row.get("criterion") == criterion]
-        return _between(rows[0].get("low"), rows[0].get("high")) if rows else ""
-    if assessment == MPUCC:
-        interval = figures.get(CONTROL, {}).get(f"{metric.removesuffix('_rate')}_interval")
-        if isinstance(interval, list) and len(interval) == len(("low", "high")):
-            return _between(*interval)
-        own = figures.get(MPUCC, {})
-        return _between(own.get(f"{metric}_interval_low"), own.get(f"{metric}_interval_high"))
-    return ""
-
-
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{number(low)} to {number(high)}"
+    interval = METRICS[metric].interval_of(figures)
+    return "" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
 
 
 def trends_of(releases: Sequence[tuple[str, Sequence[Verdict]]]) -> tuple[Trend, ...]:

@@ -21,9 +21,8 @@ from privacy_assets.release.metrics import (
     METRICS,
     MPUCC,
     SEMANTIC,
-    SENSITIVE_METRICS,
+    STATISTICS,
     UTILITY,
-    YES_NO_METRICS,
     shown_figure,
 )
 from privacy_assets.release.pages import page_template
@@ -44,7 +43,6 @@ from privacy_assets.release.report_words import (
     CAVEATS,
     FIGURES_IN_WORDS,
     IN_NATS,
-    STATISTICS,
     plain_words,
     worth_in_words,
 )
@@ -226,7 +224,7 @@ def _outcome(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bo
         value = verdict.limit if verdict.value is None else verdict.value
         shown, bound = shown_figure(name, str(verdict.direction), value, verdict.limit)
         found = found if verdict.value is None else shown
-    if verdict.metric in SENSITIVE_METRICS and not has_sensitive:
+    if metric.needs_sensitive and not has_sensitive:
         found, word = "no sensitive column", "does not apply"
     return _Outcome(
         metric=_in_words(name),
@@ -480,7 +478,7 @@ def _moment(text: str) -> str:
 
 def _figure(name: str, value: Any, bounds: Mapping[str, float]) -> str:
     """Format a figure with the digits that show on which side of its limit it is."""
-    if name in YES_NO_METRICS:
+    if name in METRICS and METRICS[name].is_yes_no:
         return yes_or_no(value)
     bound = bounds.get(name)
     return _text(value) if bound is None else _text(value, lambda figure: against(figure, bound)[0])

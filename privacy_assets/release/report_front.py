@@ -6,7 +6,7 @@ from typing import Any
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.metrics import METRICS, MPUCC
 from privacy_assets.release.policy import CERTAIN_VALUES_WARN, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import rate_identification, rate_score
 
@@ -21,13 +21,6 @@ DECLARED: Mapping[str, str] = {
 NOT_DECLARED = "not stated"
 LONGEST_DECLARED = 500
 HEADINGS_OF_LIMITS = ("Limit", "Origin")
-CONCERNED: Mapping[str, str] = {
-    "share_in_homogeneous_classes": "of the records are in classes where a sensitive value is certain",
-    "identification_rate": "of the synthetic records single out an original",
-    "share_of_singletons": "of the records have a single candidate",
-    "suppressed_share": "of the records were left out",
-}
-"""The records whose share a figure is, in words."""
 MOST = 0.5
 """Warnings about a larger share of the records are in the headline."""
 SMALL_SCORE = 0.3
@@ -76,8 +69,8 @@ def concerns_most(failed: Sequence[Verdict]) -> str:
 
 
 def _share_concerned(verdict: Verdict) -> str:
-    words = CONCERNED.get(str(verdict.metric))
-    return "" if words is None or verdict.value is None else f"{percent(verdict.value, verdict.limit)} {words}"
+    words = "" if verdict.metric is None else METRICS[verdict.metric].concerned
+    return "" if not words or verdict.value is None else f"{percent(verdict.value, verdict.limit)} {words}"
 
 
 def changes_in_words(changes: Sequence[str]) -> str:

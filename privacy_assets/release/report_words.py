@@ -9,18 +9,18 @@ from privacy_assets.display.numbers import against, number, percent
 from privacy_assets.release.leakage import failed_criteria, unseen_in_people
 from privacy_assets.release.metrics import (
     ANONYMITY,
+    CONTROL,
     DISCLOSURE,
     LEAKAGE_DETECTED,
     MPUCC,
     PRIVACY_BUDGET,
     REIDENTIFICATION,
     SEMANTIC,
+    STATISTICS,
     UTILITY,
 )
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
-CONTROL = "control"
-STATISTICS = "statistics"
 LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
 """Whether leakage is detected, as written in the figures of the manifest."""
 

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from privacy_assets.release.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
+from privacy_assets.release.metrics import ANONYMITY, METRICS
 from privacy_assets.release.parts import files_of_parts, read_table, table_files
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import is_as_recorded, open_regular
@@ -229,6 +231,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
         problems += _anonymity_problems(table, manifest)
     else:
         problems += rare_values_problems(table, manifest, _policy_of(manifest))
+        problems += [] if are_withheld(manifest) else _figure_problems(manifest, manifest["figures"])
     return problems
 
 
@@ -281,18 +284,20 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
     told = {column for mask in masks.values() for column in columns_of(mask)}
     if not told <= set(table.columns) <= told | set(masks):
         problems.append("the model does not describe the columns of the table")
-    figures = {
-        "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
-        "l_diversity": found.l_distinct,
-        "t_closeness": found.t,
-        "suppressed_share": statistics["suppressed_share"],
-        "share_in_homogeneous_classes": found.share_in_homogeneous_classes or 0.0,
-        "information_loss": statistics["information_loss"],
-    }
-    return problems + [
+    # The table does not show people, so their number is the recorded one.
+    measured = {ANONYMITY: found.to_header() | {"k_people": recorded.k_people}}
+    return problems + _figure_problems(manifest, {**manifest["figures"], **measured})
+
+
+def _figure_problems(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+    """Read every figure of a verdict again; one that nobody knows how to read is a problem, too."""
+    required = _policy_of(manifest).required
+    limited = [verdict for verdict in manifest["verdicts"] if verdict["metric"] is not None]
+    read = {name: METRICS[name].of(figures, required) for name in METRICS if name in {own["metric"] for own in limited}}
+    return [
         f"the figure for {verdict['metric']!r} differs from that of the table"
-        for verdict in manifest["verdicts"]
-        if verdict["metric"] in figures and verdict["value"] != figures[verdict["metric"]]
+        for verdict in limited
+        if verdict["value"] != read.get(verdict["metric"], math.nan)
     ]
 
 

@@ -21,6 +21,7 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.release.metrics import ANONYMITY, STATISTICS, figures_of
 
 CONTRACT = TableContract.from_mapping(
     {
@@ -55,11 +56,17 @@ def anonymized(table: pd.DataFrame, k: int = 4, **settings):
     return anonymize(table, k=k, **roles._asdict(), **settings)
 
 
+def measured(anonymization, table, losses=None):
+    """Measure as the gate does; return the report and the figures that a policy can limit."""
+    report, statistics = measure_anonymity(anonymization, CONTRACT, table, "person", losses)
+    return report, figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
+
+
 def test_figures_are_those_of_a_group_by_over_the_released_columns():
     table = visits()
     anonymization = anonymized(table)
     losses = require_measured(anonymization, table)
-    report, figures = measure_anonymity(anonymization, CONTRACT, table, "person", losses)
+    report, figures = measured(anonymization, table, losses)
     known = ["age", "age_low", "age_high", "age_missing", "job", "job_values"]
     rows = anonymization.members["row"].to_numpy()
     groups = anonymization.table.assign(whose=table["person"].to_numpy()[rows]).groupby(
@@ -86,7 +93,7 @@ def test_a_limit_sees_the_loss_of_cells_and_not_that_of_the_values_in_them():
     figures = {}
     for bounds, own in found.items():
         losses = require_measured(own, table)
-        figures[bounds] = measure_anonymity(own, CONTRACT, table, "person", losses)[1]["information_loss"]
+        figures[bounds] = measured(own, table, losses)[1]["information_loss"]
         assert figures[bounds] == pytest.approx(own.stats["information_loss"], abs=1e-12)
     # Both have the same classes; cells were admitted by the loss of tight bounds.
     assert found["cell"].classes["rows"].equals(found["tight"].classes["rows"])
@@ -101,7 +108,7 @@ def test_records_that_were_left_out_are_counted():
     table["illness"] = np.where(table["job"] == "smith", "flu", np.array(list("abcdef"))[np.arange(300) % 6])
     anonymization = anonymized(table, k=2, l_diversity=LDiversity(2, "recursive", 1.5), max_suppression=0.9)
     assert 180 <= anonymization.stats["n_suppressed"] < 300
-    _, figures = measure_anonymity(anonymization, CONTRACT, table, "person")
+    _, figures = measured(anonymization, table)
     assert figures["suppressed_share"] == pytest.approx(anonymization.stats["n_suppressed"] / 300)
     assert figures["l_diversity"] >= 2
 
@@ -114,15 +121,15 @@ def test_the_index_of_the_released_table_changes_no_figure(index):
     anonymization = anonymized(table)
     labels = pd.MultiIndex.from_product([range(6), range(10)]) if index is None else index
     indexed = replace(anonymization, table=anonymization.table.set_axis(labels))
-    expected = measure_anonymity(anonymization, CONTRACT, table, "person")[1]
-    assert measure_anonymity(indexed, CONTRACT, table, "person")[1] == expected
+    expected = measured(anonymization, table)[1]
+    assert measured(indexed, table)[1] == expected
 
 
 def test_a_column_that_the_contract_does_not_know_counts_as_known_to_an_attacker():
     table = visits()
     anonymization = anonymized(table)
     numbered = replace(anonymization, table=anonymization.table.assign(row_number=range(len(table))))
-    _, figures = measure_anonymity(numbered, CONTRACT, table, "person")
+    _, figures = measured(numbered, table)
     assert figures["smallest_class"] == 1
 
 

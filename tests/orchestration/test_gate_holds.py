@@ -513,9 +513,9 @@ def test_an_assessment_at_a_precision_set_by_hand_is_refused(project):
 
 
 def test_a_score_of_nan_is_refused(project, monkeypatch):
-    true_metrics = evidence_module.metrics_of
+    true_figures = evidence_module.figures_of
     monkeypatch.setattr(
-        evidence_module, "metrics_of", lambda assessment: true_metrics(assessment) | {"privacy_risk_score": math.nan}
+        evidence_module, "figures_of", lambda *given: true_figures(*given) | {"privacy_risk_score": math.nan}
     )
     in_the_same_run = project.run(project.definitions())
     assert blocked_by(in_the_same_run) == {SCORE_CHECK}

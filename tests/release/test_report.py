@@ -16,6 +16,7 @@ from privacy_assets.release.report import Picture, Refusal, ReportMaterial, rend
 from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.report_words import plain_words
 from privacy_assets.storage.fingerprint import fingerprint
+from tests.release.agreeing import agreeing
 
 MARKUP = "<script>alert('x')</script>\"&"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
@@ -97,7 +98,7 @@ def record(**changes):
         "columns": [{"column": "age", "role": "quasi_identifier"}, {"column": MARKUP, "role": "other"}],
         "refusals_before": 1,
     }
-    return ReleaseRecord(**{**defaults, **changes})
+    return agreeing(ReleaseRecord(**{**defaults, **changes}))
 
 
 def rare_values(n_values, people=3):
@@ -165,7 +166,7 @@ def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all
     verdicts = (
         CONDITION,
         limit_verdict("privacy_risk_score", 0.09999999, 0.1),
-        limit_verdict("identification_rate", 0.1234567, 0.2),
+        limit_verdict("verbatim_rate", 0.1234567, 0.2),
         limit_verdict("share_in_homogeneous_classes", 0.0, 0),
         limit_verdict("main_protection", 0.1004, 0.1, False, "warn"),
         limit_verdict("leakage_detected", 1.0, 0, False, "warn"),
@@ -530,7 +531,8 @@ def test_the_first_page_has_the_questions_of_the_law(tmp_path):
         "adjusted_p_value": 0.9,
         "detectable_share": 0.01,
     }
-    disclosure = {"criteria": [criterion], "n_original": 800, "n_control": 200}
+    interval = {"singling_out_interval": [-0.01, 0.02]}
+    disclosure = {"criteria": [criterion], "n_original": 800, "n_control": 200, **interval}
     verdicts = (
         CONDITION,
         limit_verdict("privacy_risk_score", 0.17, 0.2),

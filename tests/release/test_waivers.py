@@ -21,6 +21,7 @@ from privacy_assets.release.verification import verify_release
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.examples import examples
+from tests.release.agreeing import agreeing
 from tests.release.test_files import RECORD, TABLE
 from tests.release.test_gate import (
     POLICY,
@@ -463,7 +464,7 @@ def released(directory, **changes):
     today = changes.pop("today")
     own = waiver(fingerprint=content, signed_on=today, expires_on=today, **changes)
     verdict = replace(RECORD.verdicts[1], value=0.2, waived_by="score.yaml", reason="waived by Ada Lovelace")
-    record = replace(RECORD, verdicts=(RECORD.verdicts[0], verdict), waivers=(own,))
+    record = agreeing(replace(RECORD, verdicts=(RECORD.verdicts[0], verdict), waivers=(own,)))
     return write_release(directory, TABLE, content, record, ("parquet",), ReportMaterial())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.display.numbers import number
-from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS, YES_NO_METRICS
+from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Limit
 
 MARGIN = 2.0
@@ -110,7 +110,7 @@ def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str
     if (made[LEAKAGE_DETECTED] == 1).any():
         close.append("leakage was detected")
     for limit in limits:
-        if limit.metric in YES_NO_METRICS:
+        if METRICS[limit.metric].is_yes_no:
             continue
         metric = WORTH_LIMITED if limit.metric == "utility" else limit.metric
         values = made[metric].astype("float64")

@@ -17,7 +17,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_preprocessed
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of, rare_values_of, worth_of
+from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest, rare_values_of
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -32,11 +32,12 @@ from privacy_assets.release.metrics import (
     ANONYMITY,
     DISCLOSURE,
     LEAKAGE_DETECTED,
-    METRICS,
     MPUCC,
     REIDENTIFICATION,
     SEMANTIC,
+    STATISTICS,
     UTILITY,
+    figures_of,
     shown_figure,
 )
 from privacy_assets.release.policy import Limit
@@ -165,7 +166,8 @@ class Bench:
         prepared = prepared_tables(release, (original, synthetic, control), generalized)
         self._stop()
         assessment = assess_preprocessed(prepared, release.assessment, progress=self._stop)
-        found = AssessmentEvidence(None, None, None, metrics=metrics_of(assessment), settings=assessment.settings)
+        metrics = figures_of(MPUCC, figures_in_manifest(assessment))
+        found = AssessmentEvidence(None, None, None, metrics=metrics, settings=assessment.settings)
         assessments, remarks = {MPUCC: found}, {}
         leakage: float | None = None if assessment.control is None else assessment.control.leakage_detected
         measured: dict[str, Mapping[str, float | None]] = {}
@@ -215,7 +217,8 @@ class Bench:
             )
         anonymization, hierarchies = self._generalized(release, "source", self.table, self.options.seeds.judge)
         losses = require_measured(anonymization, self.table, hierarchies)
-        report, figures = measure_anonymity(anonymization, contract, self.table, contract.person, losses)
+        report, statistics = measure_anonymity(anonymization, contract, self.table, contract.person, losses)
+        figures = figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
         failed = models_that_fail(anonymization, report)
         if failed:
             raise InvalidTableError(f"The classes do not meet the requirements: {'; '.join(failed)}.")
@@ -231,7 +234,7 @@ class Bench:
                 hierarchies=hierarchies,
                 progress=self._stop,
             )
-            assessments[REIDENTIFICATION] = _evidence(assessed.scores)
+            assessments[REIDENTIFICATION] = _evidence(REIDENTIFICATION, assessed.scores)
         if SEMANTIC in limited:
             if contract.person is not None:
                 whose = self.table[contract.person].take(anonymization.members["row"].to_numpy())
@@ -240,7 +243,7 @@ class Bench:
             semantic = assess_semantic_risk_with(
                 anonymization.table, scales, replace(asked, advice=False), anonymization.model, progress=self._stop
             )
-            assessments[SEMANTIC] = _evidence(semantic.scores)
+            assessments[SEMANTIC] = _evidence(SEMANTIC, semantic.scores)
         self._stop()
         judge, members = self._judge_of_all, anonymization.members["row"].to_numpy()
         if len(members) < len(self.table):
@@ -266,16 +269,15 @@ def _no_source() -> pd.DataFrame:
     raise InvalidTableError("A comparison already has its table; nothing is read again.")
 
 
-def _evidence(scores: Mapping[str, Any]) -> AssessmentEvidence:
-    own = {metric: scores.get(metric) for metric in METRICS}
-    return AssessmentEvidence(None, None, None, metrics=own)
+def _evidence(assessment: str, scores: Mapping[str, Any]) -> AssessmentEvidence:
+    return AssessmentEvidence(None, None, None, metrics=figures_of(assessment, {assessment: scores}))
 
 
 def _decided(
     release: ReleaseSettings, evidence: Evidence, worth: UtilityAssessment, failed: list[str] | None = None
 ) -> Measured:
     """Apply the limits of the policy on the side."""
-    of_worth = AssessmentEvidence(None, None, None, metrics=worth_of(worth))
+    of_worth = _evidence(UTILITY, worth.shown_scores)
     evidence = replace(evidence, assessments={**evidence.assessments, UTILITY: of_worth})
     decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
     figures: dict[str, float | None] = {limit.metric: verdict.value for limit, verdict in decided}

@@ -23,12 +23,9 @@ from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAsset
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.orchestration.evidence.limited_figures import (
     StoredFigures,
-    metrics_by_name,
-    metrics_of,
-    metrics_of_disclosure,
+    figures_in_manifest,
     rare_values_of,
     tables_of_disclosure,
-    worth_of,
 )
 from privacy_assets.orchestration.evidence.lineage import lineage_of, settings_of
 from privacy_assets.orchestration.evidence.published import published_besides
@@ -43,14 +40,17 @@ from privacy_assets.release.files import published_fingerprint
 from privacy_assets.release.leakage import LEVEL, figures_of_disclosure
 from privacy_assets.release.metrics import (
     ANONYMITY,
+    CONTROL,
     DISCLOSURE,
     LEAKAGE_DETECTED,
     MPUCC,
     REIDENTIFICATION,
     SEMANTIC,
+    STATISTICS,
     UTILITY,
+    figures_of,
 )
-from privacy_assets.release.report_words import CONTROL, LEAKAGE
+from privacy_assets.release.report_words import LEAKAGE
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -143,7 +143,7 @@ class _Storage(Storage):
         self,
         name: str,
         read: Callable[[Artifact], _Assessment],
-        metrics_of_kind: Callable[[StoredFigures], dict[str, float | None]],
+        assessment: str,
         *,
         is_small: bool = False,
     ) -> _Stored[_Assessment] | None:
@@ -157,7 +157,7 @@ class _Storage(Storage):
                 recorded_digest=recorded.version,
                 run_id=recorded.run_id,
                 made_of=artifact.made_of,
-                metrics=metrics_of_kind(figures),
+                metrics=figures_of(assessment, figures_in_manifest(figures, assessment), self.release.policy.required),
                 settings=figures.settings,
             )
             return _Stored(figures, evidence, read(artifact) if self.with_details or is_small else None)
@@ -240,7 +240,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     )
     settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     gathered = Gathered(evidence, table, content or "", columns, settings, found=found)
-    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, metrics_of)
+    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, MPUCC)
     if stored is not None:
         gathered = _with_assessment(gathered, MPUCC, stored, stored.figures.scores, STAGES_ASSESSED)
         control = stored.figures.control
@@ -282,9 +282,7 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
     release, required = storage.release, storage.release.policy.required
     if not release.assesses(DISCLOSURE):
         return gathered
-    stored = storage.assessment(
-        DISCLOSURE, DisclosureAssessment.from_artifact, metrics_of_disclosure(required), is_small=True
-    )
+    stored = storage.assessment(DISCLOSURE, DisclosureAssessment.from_artifact, DISCLOSURE, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
     asked = {**release.disclosure_settings.to_json(), "columns": list(release.contract.released_columns)}
@@ -301,7 +299,7 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
     release, stage = storage.release, worth_stage(gathered.evidence.side)
     if not release.assesses(UTILITY):
         return gathered
-    stored = storage.assessment(stage, UtilityAssessment.from_artifact, worth_of, is_small=True)
+    stored = storage.assessment(stage, UtilityAssessment.from_artifact, UTILITY, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
     worth = stored.assessment
@@ -351,7 +349,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     stands_on = {REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on}
     asked_for = _asked_for(release, anonymization)
     for name in filter(release.assesses, stands_on):
-        stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, metrics_by_name(name))
+        stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, name)
         if stored is not None:
             notes = {"notes": list(stored.figures.notes)} if stored.figures.notes else {}
             figures = {**stored.figures.scores, **notes}
@@ -373,8 +371,9 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
         losses = require_measured(anonymization, source, storage.release.hierarchies)
         # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
-        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
+        report, statistics = measure_anonymity(anonymization, contract, source, contract.person, losses)
         columns = describe_columns(anonymization, contract)
+        figures = {ANONYMITY: report.to_header(), STATISTICS: anonymization.stats | statistics}
     except PrivacyAssetsError as error:
         return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))
     except UNREADABLE:
@@ -385,16 +384,11 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
             evidence,
             columns=tuple(anonymization.table.columns),
             keeps_contract=keeps_contract,
-            measured={ANONYMITY: measured},
+            measured={ANONYMITY: figures_of(ANONYMITY, figures)},
         ),
         columns=columns,
         settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
-        figures={
-            ANONYMITY: report.to_header(),
-            "statistics": anonymization.stats
-            | {name: measured[name] for name in ("information_loss", "suppressed_share")},
-            "model": anonymization.model.to_json(),
-        },
+        figures={**figures, "model": anonymization.model.to_json()},
     )
 
 

@@ -1,6 +1,6 @@
 """The figures of stored assessments that a policy can limit, by metric."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,12 +12,11 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED, RareValu
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
-from privacy_assets.release.leakage import figures_of_disclosure
-from privacy_assets.release.metrics import METRICS, MPUCC, UTILITY
-from privacy_assets.release.policy import Policy, RequiredSettings
+from privacy_assets.release.metrics import CONTROL, MPUCC, UTILITY
+from privacy_assets.release.policy import Policy
 from privacy_assets.release.report_criteria import CRITERIA, GUESSED
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.utility.result import LOWER, UtilityAssessment, shown
+from privacy_assets.utility.result import shown
 
 MOST_COLUMNS: Final = 20
 
@@ -38,12 +37,6 @@ class StoredFigures:
         control = header.get("control")
         read = None if control is None else ControlComparison.from_header(control)
         return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
-
-
-def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | None]]:
-    """Return a function that reads the limited figures of an assessment whose scores are named after the metrics."""
-    own = [metric for metric, described in METRICS.items() if described.assessment == name]
-    return lambda assessment: {metric: assessment.scores.get(metric) for metric in own}
 
 
 def rare_values_of(
@@ -69,11 +62,6 @@ def rare_values_of(
     )
 
 
-def metrics_of_disclosure(required: RequiredSettings) -> Callable[[StoredFigures], dict[str, float | None]]:
-    """Return a function that reads the limited figures of a disclosure assessment under a policy."""
-    return lambda assessment: dict(figures_of_disclosure(assessment.scores, required).metrics)
-
-
 def tables_of_disclosure(assessment: DisclosureAssessment) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of a disclosure assessment that the report shows, as JSON values."""
     nearest = assessment.sensitive[assessment.sensitive["attack"] == "nearest"].drop(columns="attack")
@@ -89,17 +77,8 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def worth_of(assessment: UtilityAssessment | StoredFigures) -> dict[str, float | None]:
-    """Return the figures of worth that a policy can limit: the lower ends of their intervals."""
-    own = (name for name, metric in METRICS.items() if metric.assessment == UTILITY)
-    scores = shown(assessment.scores)
-    return {name: scores.get(name + LOWER) for name in own}
-
-
-def metrics_of(assessment: MpuccAssessment | StoredFigures) -> dict[str, float | None]:
-    """Return every figure of an assessment that a policy can limit."""
-    known: dict[str, Any] = dict(assessment.scores)
-    if assessment.control is not None:
-        known |= assessment.control.to_header()
-    own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
-    return {name: None if known.get(name) is None else float(known[name]) for name in own}
+def figures_in_manifest(assessment: MpuccAssessment | StoredFigures, name: str = MPUCC) -> dict[str, Any]:
+    """Return the figures of an assessment by their place, as a manifest has them."""
+    scores = shown(assessment.scores) if name == UTILITY else assessment.scores
+    control = {} if assessment.control is None else {CONTROL: assessment.control.to_header()}
+    return {name: scores, **control}

@@ -10,7 +10,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.assess import MpuccSettings
 from privacy_assets.orchestration.settings.sources import TableSource
-from privacy_assets.release.metrics import BASELINE_METRICS
+from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Policy
 from privacy_assets.setting_checks import REQUIRED, described, setting
 from privacy_assets.storage.artifact import canonical_json
@@ -174,7 +174,7 @@ class AssessmentSettings(MpuccSettings):
         """
         required = policy.required
         searched, least = self.max_size(n_columns), min(required.max_baseline_cols or n_columns, n_columns)
-        unscored = [limit.metric for limit in policy.limits if limit.blocks and limit.metric in BASELINE_METRICS]
+        unscored = [limit.metric for limit in policy.limits if limit.blocks and METRICS[limit.metric].needs_baseline]
         wrong = {
             f"calculate_baseline=True, without which {' and '.join(unscored)} has no value": (
                 bool(unscored) and not self.calculate_baseline

@@ -13,7 +13,7 @@ import dagster as dg
 from privacy_assets.display.numbers import number
 from privacy_assets.display.pictures import BLUE
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import YES_NO_METRICS
+from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Policy
 
 SHOWN_IN_PLACE: Final = 1_000
@@ -56,7 +56,7 @@ def limits_metadata(policy: Policy, side: str, figures: Mapping[str, float | Non
 
 
 def _metadata(bars: Sequence[Bar]) -> dict[str, Any]:
-    drawn = [bar for bar in bars if bar.metric not in YES_NO_METRICS]
+    drawn = [bar for bar in bars if not METRICS[bar.metric].is_yes_no]
     while drawn and len(limit_bars(drawn)) >= SHOWN_IN_PLACE:
         drawn = drawn[:-1]
     return {LIMITS: dg.MetadataValue.md(limit_bars(drawn))} if drawn else {}
