@@ -58,7 +58,7 @@ class AnonymizedDataset(ShowsFigures):
     rows : tuple of int
         Rows of each part, in the order of their names.
     fingerprint : str
-        Version 2 of the fingerprint of the table.
+        The fingerprint of the table.
     model : ReleaseModel
         How each released column constrains the original.
     anonymity : AnonymityReport

@@ -24,7 +24,7 @@ ROWS_PER_WRITE = 2**20
 
 @dataclass(frozen=True)
 class WrittenParts:
-    """Parts as written: their names, the rows of each, and version 2 of the fingerprint of all rows."""
+    """Parts as written: their names, the rows of each, and the fingerprint of all rows."""
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
@@ -96,7 +96,7 @@ class _Rows:
 
     @property
     def fingerprint(self) -> str:
-        """Version 2 of the fingerprint of the rows that were taken."""
+        """The fingerprint of the rows that were taken."""
         return self._found.hexdigest()
 
     def write(self, file: BinaryIO, n_rows: int) -> None:
