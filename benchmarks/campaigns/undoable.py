@@ -64,6 +64,7 @@ from privacy_assets.release.metrics import (
     LEAKAGE_DETECTED,
     METRICS,
     MPUCC,
+    PRIVACY_BUDGET,
     REIDENTIFICATION,
     SEMANTIC,
     STATISTICS,
@@ -201,7 +202,14 @@ OF_WORTH = _promise(none={**dict.fromkeys(EVERYTHING, WORTH), OWNER: BY_COLUMN})
 OF_THE_LEDGER = _promise(equal=EVERYTHING)
 """Figures that are read from the ledger, not from a table."""
 OF_CLASSES = _promise(equal=(UNITS, SPELLING, DIGITS, KINDS, ONE_TO_ONE), not_better=(NOTATION,))
+BY_ASSESSMENT = {
+    **dict.fromkeys((ANONYMITY, REIDENTIFICATION, SEMANTIC), OF_CLASSES),
+    UTILITY: OF_WORTH,
+    PRIVACY_BUDGET: OF_THE_LEDGER,
+}
+"""What all metrics of an assessment promise."""
 PROMISES: Mapping[str, Promise] = {
+    **{name: BY_ASSESSMENT[own.assessment] for name, own in METRICS.items() if own.assessment in BY_ASSESSMENT},
     "privacy_risk_score": SHARES,
     "score_of_control": BESIDE_CONTROL,
     "score_beyond_control": BESIDE_CONTROL,
@@ -222,27 +230,8 @@ PROMISES: Mapping[str, Promise] = {
     "inference_excess": GUESSES,
     "near_copies_excess": UPPER_END,
     "rare_values_released": RARE,
-    "epsilon": OF_THE_LEDGER,
-    "total_epsilon": OF_THE_LEDGER,
-    "delta": OF_THE_LEDGER,
-    "utility": OF_WORTH,
-    "utility_columns": OF_WORTH,
-    "utility_pairs": OF_WORTH,
-    "utility_counts": OF_WORTH,
-    "utility_prediction": OF_WORTH,
-    "smallest_class": OF_CLASSES,
-    "l_diversity": OF_CLASSES,
-    "t_closeness": OF_CLASSES,
-    "suppressed_share": OF_CLASSES,
-    "share_in_homogeneous_classes": OF_CLASSES,
-    "information_loss": OF_CLASSES,
-    "max_reidentification_probability": OF_CLASSES,
-    "mean_reidentification_probability": OF_CLASSES,
-    "share_of_singletons": OF_CLASSES,
-    "max_basic_semantic_risk": OF_CLASSES,
-    "mean_basic_semantic_risk": OF_CLASSES,
 }
-"""What each metric promises; a new one is added here, for every family of its side."""
+"""What each metric promises; a new one of another assessment is added here, for every family of its side."""
 
 
 @dataclass
