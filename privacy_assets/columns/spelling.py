@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -213,7 +214,7 @@ def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedC
     for place in unknown:
         text = str(own[place])
         decimal = written.get(canonical(text.replace(",", "."))) if _SHORT_COMMA(text) else None
-        own[place] = similar.get(_letters_and_digits(text)) or decimal or text
+        own[place] = similar.get(_letters_and_digits(synthetic.distinct[place])) or decimal or text
     encoded = encode_column([tables[0], _rewritten(synthetic, own), *tables[2:]], **precision)
     return encoded.with_keys(["" if label is None else key.get(label, label) for label in encoded.labels])
 
@@ -231,11 +232,15 @@ def _by_letters_and_digits(texts: Iterable[str]) -> dict[str, str | None]:
 
 
 def _letters_and_digits(text: str) -> str:
-    """Return the letters and digits of a text, with blanks only between digits, and no leading zeros.
+    """Return the letters and digits of a text, with blanks only between digits, no accents, and no leading zeros.
 
-    Codes of HTML and of web addresses are read, and thousands are joined.
+    Codes of HTML and of web addresses, and UTF-8 that was taken for Latin-1, are read, and thousands are joined.
     """
-    kept = _BETWEEN.sub(_gap, _THOUSANDS.sub("", _plain(unescape(unquote(text)))))
+    read = unescape(unquote(text))
+    with suppress(UnicodeError):
+        read = read.encode("latin-1").decode()
+    plain = unicodedata.normalize("NFKD", _plain(read))
+    kept = _BETWEEN.sub(_gap, _THOUSANDS.sub("", plain))
     return (kept.lstrip("0") or "0") if kept.isdecimal() else kept
 
 
