@@ -90,13 +90,14 @@ def canonical_of_all(texts: Sequence[str]) -> list[str]:
     return [canonical(line) for line in lines]
 
 
-def spelled_keys(column: pd.Series[Any]) -> pd.Series[Any]:
+def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.Series[Any]:
     """Return a column of keys, such as those of people, by which they are compared: texts in one spelling.
 
-    Words for a missing value, such as ``none``, are keys, and hexadecimal digits such as ``00e37`` are no number.
+    Words for a missing value, such as ``none``, are keys. Without exponents, ``00e37`` is no number: it may be
+    hexadecimal.
     """
     codes, distinct = pd.factorize(column)
-    spelled = _spelled(distinct.tolist())
+    spelled = _spelled(distinct.tolist(), with_exponents=with_exponents)
     return column if spelled is None else pd.Series(np.array([*spelled, None], object)[codes], column.index)
 
 
@@ -107,11 +108,11 @@ def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     return codes if spelled is None else np.append(pd.factorize(np.array(spelled, object))[0], -1)[codes]
 
 
-def _spelled(keys: Sequence[Any]) -> list[Any] | None:
+def _spelled(keys: Sequence[Any], *, with_exponents: bool = False) -> list[Any] | None:
     """Return the spelling of each key; None if all are spelled so already."""
     texts = [key for key in keys if isinstance(key, str)]
     spelled = {
-        key: key.strip().casefold() if not own or _may_be_hexadecimal(key) else own
+        key: own if own and (with_exponents or not _may_be_hexadecimal(key)) else key.strip().casefold()
         for key, own in zip(texts, canonical_of_all(texts), strict=True)
         if own != key
     }

@@ -59,7 +59,7 @@ def why_foreign(
         n_judges = max(n_lacked, len(own) // 2)
         people, own = pd.concat([own.iloc[:n_judges], people], ignore_index=True), own.iloc[n_judges:]
     own, synthetic, people = (
-        each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys)
+        each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys, with_exponents=True)
         for each in (own.head(len(synthetic)), synthetic, people)
     )
     if own.empty:

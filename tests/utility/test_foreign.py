@@ -151,5 +151,11 @@ def test_records_are_compared_in_any_spelling():
     original, control = people(1500, 0), people(800, 1)
     written = people(1500, 2).assign(plan=lambda table: table["plan"].str.upper() + " ")
     assert why_foreign(original, written.astype({"region": "category"}), control) == ""
+    as_codes = [
+        table.assign(code=pd.factorize(table["region"], sort=True)[0] * 100 + 100) for table in (original, control)
+    ]
+    texts = [table.assign(code=table["code"].astype(str)) for table in as_codes]
+    exponents = texts[0].assign(code=as_codes[0]["code"].map(lambda code: f"{code // 100}e2"))
+    assert why_foreign(texts[0], exponents, texts[1]) == ""
     changed = rotated(reflected(original))
     assert why_foreign(original, changed.assign(**{name: changed[name].str.upper() for name in LABELS}), control)
