@@ -316,6 +316,7 @@ def test_the_classes_themselves_redraw_too(method):
 RELEASED = pd.DataFrame({"job": ["cook", "cook", "diver", None], "age": [1, 2, 3, 4], "job_": ["cook"] * 4})
 COUNTED = {"job": {"n_values": 1, "n_records": 1}, "job_": {"n_values": 0, "n_records": 0}}
 FIGURE = {"people_per_value": 5, "rare_values_released": 1, "records_with_rare_values": 1, "by_column": COUNTED}
+SCORE = {"mpucc_assessment": {"privacy_risk_score": 0.1}}
 LIMITS = (Limit("privacy_risk_score", 0.5), Limit("rare_values_released", 0, severity="warn"))
 RECORD = ReleaseRecord(
     release="people",
@@ -329,7 +330,7 @@ RECORD = ReleaseRecord(
         Verdict("rare", False, "warn", "1", "Coarsen.", "rare_values_released", 1.0, 0, "at_most"),
     ),
     settings={},
-    figures={"rare_values": FIGURE},
+    figures={"rare_values": FIGURE, **SCORE},
     columns=[{"column": name, "role": "other"} for name in RELEASED],
     refusals_before=0,
 )
@@ -339,7 +340,7 @@ def problems_of(tmp_path, figures, columns=RECORD.columns, verdicts=None):
     written = write_release(tmp_path, RELEASED, fingerprint(RELEASED), RECORD)
     path = written / "manifest.json"
     manifest = json.loads(path.read_text())
-    changes = {"figures": figures, "columns": list(columns), "verdicts": verdicts or manifest["verdicts"]}
+    changes = {"figures": {**SCORE, **figures}, "columns": list(columns), "verdicts": verdicts or manifest["verdicts"]}
     forged = manifest | changes | {MANIFEST_KEY: manifest_entries(RELEASED, list(columns), "synthetic", {})}
     path.write_text(json.dumps(forged | {"digest": digest_of(forged)}))
     return "; ".join(verify_release(written).problems)
