@@ -52,19 +52,14 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
         return {}
     if not release.assesses(DISCLOSURE):
-        n_people = _count_people(release, source)
-        n_original = people_in_original(n_people, release.split.train_fraction) if n_people > 1 else n_people
-        foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
-        return {**(foreseen.metadata if foreseen else {}), "control": _not_planned(release)}
+        return _without_plan(release, release.split, _count_people(release, source), _not_planned(release))
     try:
         n_people, plan = _planned(release, release.split.train_fraction, source)
     except PrivacyAssetsError as error:
         return {"control": f"The control of the split cannot be judged. {error}"}
     if plan is None:
-        n_original = people_in_original(n_people, release.split.train_fraction) if n_people > 1 else n_people
-        foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
         said = f"{n_people:,} {_unit(release)} are too few for any control."
-        return {**(foreseen.metadata if foreseen else {}), "control": said}
+        return _without_plan(release, release.split, n_people, said)
     unit, planned = _unit(release), plan.planned
     fraction, best = plan.recommended_fraction, plan.recommended
     foreseen = _refusal_foreseen(release, planned.n_original, planned.n_control)
@@ -109,6 +104,13 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
         "control": _reveals(release, size),
         "control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
     }
+
+
+def _without_plan(release: ReleaseSettings, split: Split, n_people: int, said: str) -> dict[str, Any]:
+    """Return why there is no plan, after the finding and the advice if the split will be refused."""
+    n_original = people_in_original(n_people, split.train_fraction) if n_people > 1 else n_people
+    foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
+    return {**(foreseen.metadata if foreseen else {}), "control": said}
 
 
 def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFrame) -> tuple[int, ControlPlan | None]:

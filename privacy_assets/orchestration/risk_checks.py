@@ -15,7 +15,7 @@ import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
@@ -263,7 +263,7 @@ def _with_people(
     name = "person"
     while name in contract.columns:
         name += "_"
-    codes = iter(pd.factorize(spelled_keys(pd.concat([table[contract.person] for table in others.values()])))[0])
+    codes = iter(factorize_keys(pd.concat([table[contract.person] for table in others.values()])))
     return {
         stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
     }, name

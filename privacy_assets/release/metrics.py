@@ -18,7 +18,7 @@ Own = Mapping[str, Any]
 
 
 class Demands(Protocol):
-    """What of the settings that a policy requires decides on a figure."""
+    """The required settings of a policy on which a figure depends."""
 
     @property
     def detectable_share(self) -> float | None:
@@ -187,9 +187,9 @@ UTILITY_ADVICE = (
 )
 
 
-def _by_name(place: str, name: str, *, interval: str | None = None) -> Reading:
-    """Read a figure by its name, with its interval by the name of that."""
-    ends = (f"{interval or name}_interval_low", f"{interval or name}_interval_high")
+def _by_name(place: str, name: str) -> Reading:
+    """Read a figure by its name, and its interval, if there is one, by the names of its ends."""
+    ends = (f"{name}_interval_low", f"{name}_interval_high")
     return Reading(place, lambda own, _: own.get(name), lambda own: [own.get(end) for end in ends])
 
 

@@ -292,12 +292,14 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
 def _figure_problems(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
     """Read every figure of a verdict again; one that nobody knows how to read is a problem, too."""
     required = _policy_of(manifest).required
-    limited = [verdict for verdict in manifest["verdicts"] if verdict["metric"] is not None]
-    read = {name: METRICS[name].of(figures, required) for name in METRICS if name in {own["metric"] for own in limited}}
+
+    def read(metric: str) -> float | None:
+        return METRICS[metric].of(figures, required) if metric in METRICS else math.nan
+
     return [
         f"the figure for {verdict['metric']!r} differs from that of the table"
-        for verdict in limited
-        if verdict["value"] != read.get(verdict["metric"], math.nan)
+        for verdict in manifest["verdicts"]
+        if verdict["metric"] is not None and verdict["value"] != read(verdict["metric"])
     ]
 
 

@@ -43,7 +43,7 @@ from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, 
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
-from tests.orchestration.private.loud import shout, speak_through_dagster, spill
+from tests.orchestration.private.loud import places_to_spill_into, shout, speak_through_dagster, spill
 from tests.orchestration.project import ADMITS, Project, failure_of
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -341,12 +341,7 @@ def project(tmp_path):
 @pytest.mark.filterwarnings(f"ignore:{CELL}")
 def test_no_stage_that_says_cells_in_every_way_and_succeeds_shows_one(project, capfd, monkeypatch):
     """One run of all stages, each of which shouts, speaks through Dagster's context, spills, and goes on."""
-    elsewhere, working = project.root / "elsewhere", project.root / "working"
-    for place in (elsewhere, working):
-        place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
-    monkeypatch.setenv("TMPDIR", str(elsewhere))
-    monkeypatch.chdir(working)
+    elsewhere, working = places_to_spill_into(project.root, monkeypatch)
     merged = dg.Definitions.merge(*all_definitions(project))
     bodies = [body_of(each.op) for each in (*merged.assets, *merged.asset_checks)]
     names = {body.__code__: body.__name__ for body in bodies}

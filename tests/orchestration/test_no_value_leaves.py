@@ -37,6 +37,7 @@ from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, 
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration import faster_runs
+from tests.orchestration.private.loud import places_to_spill_into
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -601,12 +602,7 @@ def test_the_private_traceback_keeps_what_was_withheld(project):
 
 def test_what_libraries_write_while_a_step_runs_is_private_and_gone_afterwards(project, capfd, monkeypatch):
     duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
-    elsewhere, working = project.root / "elsewhere", project.root / "working"
-    for place in (elsewhere, working):
-        place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
-    monkeypatch.setenv("TMPDIR", str(elsewhere))
-    monkeypatch.chdir(working)
+    elsewhere, working = places_to_spill_into(project.root, monkeypatch)
     monkeypatch.setenv("PEOPLE_URL", f"duckdb:///{project.root / 'people.duckdb'}")
     with duckdb.connect(str(project.root / "people.duckdb")) as connection:
         connection.register("given", enough_sentinel_people())

@@ -175,9 +175,9 @@ class ReleaseSettings:
             for what, parts in parts_of_moments(names).items():
                 if declared.isdisjoint(parts):
                     raise InvalidSettingError(
-                        f"The columns {parts} of {self.name!r} are parts of one moment by their names, and whoever "
-                        f"knows one knows all. Write `part_of: {what}` for each in the contract, so that they "
-                        "count as one column. If they are of different moments, rename one."
+                        f"The columns {parts} of {self.name!r} are parts of one moment by their names, and "
+                        f"whoever knows it knows all of them. Write `part_of: {what}` for each in the contract, so "
+                        "that they count as one column. If they are of different moments, rename one."
                     )
 
     def _check_budget(self) -> None:

@@ -72,6 +72,17 @@ def _in_a_thread(cell: str) -> None:
     thread.join()
 
 
+def places_to_spill_into(root: Path, monkeypatch) -> tuple[Path, Path]:
+    """Make directories into which temporary files go by default, and in which the process runs; return both."""
+    elsewhere, working = root / "elsewhere", root / "working"
+    for place in (elsewhere, working):
+        place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    monkeypatch.chdir(working)
+    return elsewhere, working
+
+
 def spill(cell: str) -> list[Path]:
     """Write a cell into temporary files, named after it, as libraries and their processes do; return these."""
     with tempfile.NamedTemporaryFile("w", prefix=cell, delete=False) as file:
