@@ -58,6 +58,10 @@ def test_parts_that_the_names_show_are_declared(project, names):
     for name in names:
         parted["columns"][name]["part_of"] = "moment"
     assert project.definitions(contract=parted)
+    if len(names) == 3:
+        del parted["columns"][names[2]]["part_of"]
+        with pytest.raises(InvalidSettingError, match="for each in the contract"):
+            project.definitions(contract=parted)
     contract["columns"][names[0]]["role"] = "sensitive"
     if len(names) == 2:
         assert project.definitions(contract=contract)

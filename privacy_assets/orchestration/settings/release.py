@@ -173,7 +173,7 @@ class ReleaseSettings:
         for role in sorted(set(self.contract.roles.values())):
             names = [each for each in self.contract.columns_with_role(role) if each in self.contract.released_columns]
             for what, parts in parts_of_moments(names).items():
-                if declared.isdisjoint(parts):
+                if not declared.issuperset(parts):
                     raise InvalidSettingError(
                         f"The columns {parts} of {self.name!r} are parts of one moment by their names, and "
                         f"whoever knows it knows all of them. Write `part_of: {what}` for each in the contract, so "
