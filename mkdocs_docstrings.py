@@ -1,6 +1,6 @@
 """Make the docstrings of the public names ready for the documentation; mkdocs.yml names this file.
 
-The package resolves its public names when they are used, so a reader of its source does not find them: they are added
+Packages resolve their public names when they are used, so a reader of their source does not find them: they are added
 here as aliases. Docstrings refer to code by roles and to sources by footnotes, which Markdown does not know.
 """
 
@@ -18,14 +18,17 @@ SHARED = re.compile(r"^(\w+(?:, \w+)+)\n((?:    .*(?:\n|\Z))+)", flags=re.MULTIL
 
 
 class PublicNames(griffe.Extension):
-    """Adds the public names to the package, and rewrites docstrings as Markdown."""
+    """Adds the public names to their packages, and rewrites docstrings as Markdown."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Add an alias for each public name."""
-        modules = ast.literal_eval(str(pkg["_PUBLIC_NAMES"].value))
-        for name, module in modules.items():
-            pkg.set_member(name, griffe.Alias(name, f"{pkg.path}.{module}.{name}"))
-        _rewrite(pkg, {name: f"{pkg.path}.{module}.{name}" for name, module in modules.items()})
+        """Add an alias for each public name of the package and of those below it."""
+        public = {}
+        for package in (pkg, *pkg.modules.values()):
+            if "_PUBLIC_NAMES" in package.members:
+                for name, module in ast.literal_eval(str(package["_PUBLIC_NAMES"].value)).items():
+                    public[name] = f"{pkg.path}.{module}.{name}"
+                    package.set_member(name, griffe.Alias(name, public[name]))
+        _rewrite(pkg, public)
 
 
 def _rewrite(of: griffe.Object, public: dict[str, str]) -> None:

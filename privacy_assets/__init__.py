@@ -1,10 +1,9 @@
 """Dagster assets that synthesize and assess a table about people, and a gate that enforces a release policy.
 
-Public names are resolved when they are first used, so that importing the package stays light.
+Public, too, are `privacy_assets.reidentification`, `privacy_assets.semantic_risk` and `privacy_assets.linkage`.
 """
 
-from importlib import import_module
-from typing import Any
+from privacy_assets.public_names import resolved_lazily
 
 __version__ = "0.1.0"
 
@@ -14,15 +13,11 @@ _PUBLIC_NAMES = {
     "AnonymizationSettings": "orchestration.settings.anonymized",
     "AnonymizedDataset": "anonymization.dataset",
     "AssessmentSettings": "orchestration.settings.synthetic",
-    "BeliefFunction": "reidentification.belief",
-    "BoundedNoise": "columns.masks",
     "Candidate": "orchestration.settings.options",
-    "CandidateIndex": "reidentification.candidate_index",
     "Cart": "synthesis.cart",
-    "ConceptLattice": "semantic_risk.concept_lattice",
     "ConflictError": "errors",
-    "ContractError": "errors",
     "ContractDraft": "drafting.draft",
+    "ContractError": "errors",
     "ControlComparison": "mpucc.control",
     "ControlPlan": "mpucc.control_size",
     "ControlSize": "mpucc.control_size",
@@ -30,63 +25,46 @@ _PUBLIC_NAMES = {
     "DisclosureAssessment": "disclosure.result",
     "DisclosureSettings": "disclosure.settings",
     "EngineError": "errors",
-    "Exact": "columns.masks",
     "ExternalSynthetic": "orchestration.settings.synthetic",
-    "FormalContext": "semantic_risk.formal_context",
     "GaussianCopula": "synthesis.gaussian_copula",
-    "GaussianNoise": "columns.masks",
     "GivenSplit": "orchestration.settings.synthetic",
     "Hierarchy": "columns.hierarchy",
-    "HierarchyMapping": "columns.masks",
-    "Interval": "columns.masks",
     "InvalidSettingError": "errors",
     "InvalidTableError": "errors",
     "LDiversity": "anonymization.settings",
-    "Label": "columns.masks",
     "Limit": "release.policy",
-    "LinkageAudit": "linkage.audit",
     "LinkageAuditSettings": "orchestration.settings.linkage",
-    "LinkerEvaluation": "linkage.evaluation",
     "LocalEngine": "engine.local",
     "MaskError": "errors",
-    "MatchedCandidates": "linkage.matching",
-    "Microaggregated": "columns.masks",
     "MonitoringSettings": "orchestration.settings.monitoring",
     "MpuccAssessment": "mpucc.assess",
     "Mst": "synthesis.private.mst",
     "NoisyModel": "synthesis.private.mst",
     "OptionsSettings": "orchestration.settings.options",
-    "OtherRelease": "reidentification.other_releases",
     "OtherReleaseSettings": "orchestration.settings.anonymized",
     "Policy": "release.policy",
-    "Pram": "columns.masks",
     "PrivacyAssetsError": "errors",
     "PrivacyBudget": "orchestration.settings.privacy_budget",
     "PrivacyBudgetError": "errors",
     "PrivacyReleaseComponent": "orchestration.component.component",
     "PrivateParquetIOManager": "orchestration.private.resources",
     "PublicDomain": "synthesis.private.domain",
-    "RankWindow": "columns.masks",
     "Refusal": "orchestration.settings.monitoring",
     "ReidentificationAssessment": "reidentification.assess",
     "ReidentificationSettings": "orchestration.settings.anonymized",
-    "ReleaseModel": "columns.masks",
     "ReleaseOptions": "orchestration.comparison.result",
     "ReleaseStore": "orchestration.private.resources",
     "ReleaseVerification": "release.verification",
     "ReportSettings": "orchestration.settings.utility",
     "RequiredSettings": "release.policy",
-    "RiskChains": "semantic_risk.risk_chains",
     "SemanticAssessment": "semantic_risk.result",
     "SemanticRiskSettings": "orchestration.settings.semantic_risk",
     "SigningKey": "release.signing",
-    "SimilarText": "columns.masks",
     "SmoothCart": "synthesis.smooth_cart",
     "SparkEngine": "engine.spark",
     "SparkSource": "orchestration.settings.spark_source",
     "Split": "orchestration.settings.synthetic",
     "SqlQuery": "orchestration.settings.sources",
-    "Suppressed": "columns.masks",
     "Synthesis": "orchestration.settings.synthetic",
     "Synthesizer": "synthesis.synthesize",
     "TableContract": "contract.contract",
@@ -95,9 +73,6 @@ _PUBLIC_NAMES = {
     "UpstreamAsset": "orchestration.settings.sources",
     "UtilityAssessment": "utility.result",
     "UtilitySettings": "orchestration.settings.utility",
-    "ValueSet": "columns.masks",
-    "WeightedAssessment": "reidentification.weighted_candidates",
-    "WeightedCandidates": "reidentification.weighted_candidates",
     "anonymize": "anonymization.anonymize",
     "anonymize_dataset": "anonymization.dataset",
     "apply_cuts": "anonymization.cut_tree",
@@ -107,46 +82,19 @@ _PUBLIC_NAMES = {
     "assess_semantic_risk": "semantic_risk.assess",
     "assess_utility": "utility.assess",
     "assess_with_trees": "utility.trees",
-    "audit_linkage": "linkage.audit",
     "build_privacy_risk_checks": "orchestration.risk_checks",
     "build_release_definitions": "orchestration.factory",
-    "combine": "reidentification.candidate_index",
     "compare_releases": "orchestration.comparison.compare",
     "draft_contract": "drafting.draft",
     "draw_records": "utility.drawing",
-    "evaluate_linker": "linkage.evaluation",
-    "explain_record": "semantic_risk.explanation",
-    "RecordRisk": "semantic_risk.explanation",
-    "find_risk_chains": "semantic_risk.risk_chains",
     "fingerprint": "storage.fingerprint",
-    "forget_attributes": "semantic_risk.forgetting",
-    "forget_in_basis": "semantic_risk.forgetting",
-    "link_by_distance": "linkage.distance",
-    "link_by_fellegi_sunter": "linkage.fellegi_sunter",
-    "luxenburger_basis": "semantic_risk.implications",
-    "match_candidates": "linkage.matching",
     "measure_column_changes": "mpucc.column_changes",
-    "read_concepts": "semantic_risk.concept_lattice",
-    "read_formal_context": "semantic_risk.formal_context",
     "read_released_csv": "release.released_csv",
-    "released_scales": "semantic_risk.formal_context",
     "split_records": "synthesis.split",
-    "stem_basis": "semantic_risk.implications",
     "synthesize": "synthesis.synthesize",
     "verify_anonymity": "anonymity.verify",
     "verify_release": "release.verification",
 }
 
 __all__ = sorted(_PUBLIC_NAMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_PUBLIC_NAMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = resolved_lazily(__name__, _PUBLIC_NAMES)

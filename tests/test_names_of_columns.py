@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 import privacy_assets as pa
+from privacy_assets import linkage, reidentification, semantic_risk
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.storage.fingerprint import fingerprint
+from tests.public_packages import PUBLIC
 
 N_ROWS = 120
 ROLES = {"a": "quasi_identifier", "b": "quasi_identifier", "c": "sensitive"}
@@ -43,8 +45,8 @@ def renamed(names):
 
 GOOD = table()
 ANONYMIZED = pa.anonymize(GOOD, quasi_identifiers=["a", "b"], k=5, sensitive=["c"])
-INDEX = pa.CandidateIndex.of_anonymization(GOOD, ANONYMIZED)
-EXACT = pa.ReleaseModel({name: pa.Exact(name) for name in ROLES})
+INDEX = reidentification.CandidateIndex.of_anonymization(GOOD, ANONYMIZED)
+EXACT = reidentification.ReleaseModel({name: reidentification.Exact(name) for name in ROLES})
 DOMAIN = pa.PublicDomain.from_contract(
     pa.TableContract.from_mapping(
         {"columns": {name: {"type": "integer", "role": "other", "min": 0, "max": 4} for name in ROLES}}
@@ -87,32 +89,32 @@ CALLS = {
         lambda t: pa.assess_with_trees(GOOD, t, GOOD),
         lambda t: pa.assess_with_trees(GOOD, GOOD, t),
     ],
-    "audit_linkage": [lambda t: pa.audit_linkage(t, ANONYMIZED)],
+    "audit_linkage": [lambda t: linkage.audit_linkage(t, ANONYMIZED)],
     "compare_releases": [lambda t: pa.compare_releases(t, CONTRACT, "development")],
     "draft_contract": [lambda t: pa.draft_contract(t)],
     "draw_records": [lambda t: pa.draw_records(t, EXACT)],
     "fingerprint": [pa.fingerprint, lambda t: fingerprint(t)],
     "link_by_distance": [
-        lambda t: pa.link_by_distance(t, GOOD, EXACT, ["a"]),
-        lambda t: pa.link_by_distance(GOOD, t, EXACT, ["a"]),
+        lambda t: linkage.link_by_distance(t, GOOD, EXACT, ["a"]),
+        lambda t: linkage.link_by_distance(GOOD, t, EXACT, ["a"]),
     ],
     "link_by_fellegi_sunter": [
-        lambda t: pa.link_by_fellegi_sunter(INDEX, t, ANONYMIZED.table, ["a"]),
-        lambda t: pa.link_by_fellegi_sunter(INDEX, GOOD, t, ["a"]),
+        lambda t: linkage.link_by_fellegi_sunter(INDEX, t, ANONYMIZED.table, ["a"]),
+        lambda t: linkage.link_by_fellegi_sunter(INDEX, GOOD, t, ["a"]),
     ],
-    "read_formal_context": [lambda t: pa.read_formal_context(t, "binary")],
-    "released_scales": [lambda t: pa.released_scales(t, ["a"], EXACT)],
+    "read_formal_context": [lambda t: semantic_risk.read_formal_context(t, "binary")],
+    "released_scales": [lambda t: semantic_risk.released_scales(t, ["a"], EXACT)],
     "split_records": [lambda t: pa.split_records(t)],
     "synthesize": [lambda t: pa.synthesize(t), lambda t: pa.synthesize(t, method="smooth_cart")],
     "verify_anonymity": [lambda t: pa.verify_anonymity(t, ["a"])],
     "CandidateIndex": [
-        lambda t: pa.CandidateIndex(EXACT, t, GOOD, range(N_ROWS)),
-        lambda t: pa.CandidateIndex(EXACT, GOOD, t, range(N_ROWS)),
-        lambda t: pa.CandidateIndex.of_anonymization(t, ANONYMIZED),
+        lambda t: reidentification.CandidateIndex(EXACT, t, GOOD, range(N_ROWS)),
+        lambda t: reidentification.CandidateIndex(EXACT, GOOD, t, range(N_ROWS)),
+        lambda t: reidentification.CandidateIndex.of_anonymization(t, ANONYMIZED),
     ],
     "WeightedCandidates": [
-        lambda t: pa.WeightedCandidates(EXACT, t, GOOD, range(N_ROWS)),
-        lambda t: pa.WeightedCandidates(EXACT, GOOD, t, range(N_ROWS)),
+        lambda t: reidentification.WeightedCandidates(EXACT, t, GOOD, range(N_ROWS)),
+        lambda t: reidentification.WeightedCandidates(EXACT, GOOD, t, range(N_ROWS)),
     ],
     "Cart": [lambda t: pa.Cart().fit(t, seed=0)],
     "GaussianCopula": [lambda t: pa.GaussianCopula().fit(t, seed=0)],
@@ -125,7 +127,7 @@ CALLS = {
         CONTRACT.require_known_columns,
         lambda t: BatchAdmission(CONTRACT).add(t),
     ],
-    "OtherRelease": [lambda t: pa.OtherRelease(t, "a", EXACT)],
+    "OtherRelease": [lambda t: reidentification.OtherRelease(t, "a", EXACT)],
 }
 NO_TABLE_OF_THE_USER = {
     # They take a result of another function, or the names of tables that are read later.
@@ -160,9 +162,8 @@ def takes_a_table(public):
 
 
 def test_every_public_name_that_takes_a_table_is_tried():
-    public = {name: getattr(pa, name) for name in pa.__all__}
-    takers = {name for name, each in public.items() if inspect.isroutine(each) or inspect.isclass(each)}
-    takers = {name for name in takers if takes_a_table(public[name])}
+    takers = {name for name, each in PUBLIC.items() if inspect.isroutine(each) or inspect.isclass(each)}
+    takers = {name for name in takers if takes_a_table(PUBLIC[name])}
     assert takers - NO_TABLE_OF_THE_USER == set(CALLS)
 
 

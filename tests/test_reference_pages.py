@@ -6,26 +6,26 @@ from collections import Counter
 
 import pytest
 
-import privacy_assets
 from tests.built_site import built_site
+from tests.public_packages import PACKAGES, PATHS, PUBLIC
 from tests.shared_data import REPOSITORY
 
 PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs/reference").glob("*.md"))}
-PRIVATE = re.compile(r"\bprivacy_assets\.([a-z]\w*)(?:\.\w+)*")
+SHOWN = re.compile(r"^::: (\S+)$", re.M)
+NAMED = re.compile(r"\bprivacy_assets\.[a-z]\w*(?:\.\w+)*")
 
 
 def test_every_public_name_is_on_exactly_one_page():
-    named = Counter(name for page in PAGES.values() for name in re.findall(r"^::: privacy_assets\.(\S+)$", page, re.M))
-    assert named == Counter(privacy_assets.__all__)
+    assert Counter(path for page in PAGES.values() for path in SHOWN.findall(page)) == Counter(PATHS.values())
 
 
 def test_pages_teach_public_names_alone():
     pages = [*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md"]
     private = {
-        f"{page.name}: {found[0]}"
+        f"{page.name}: {path}"
         for page in pages
-        for found in PRIVATE.finditer(page.read_text(encoding="utf-8"))
-        if found[1] not in privacy_assets.__all__
+        for path in NAMED.findall(page.read_text(encoding="utf-8"))
+        if path not in {*PATHS.values(), *PACKAGES}
     }
     assert private == set()
 
@@ -35,9 +35,10 @@ def test_every_public_name_has_its_docstring_on_the_page_and_no_role_is_left():
     for path, page in PAGES.items():
         html = (site / path.name).with_suffix(".html").read_text(encoding="utf-8")
         text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
-        for name in re.findall(r"^::: privacy_assets\.(\S+)$", page, flags=re.M):
-            assert f'id="privacy_assets.{name}"' in html
-            plain = re.search(r"[A-Za-z ,]{12,}", getattr(privacy_assets, name).__doc__)
+        for path in SHOWN.findall(page):
+            name = path.rpartition(".")[2]
+            assert f'id="{path}"' in html
+            plain = re.search(r"[A-Za-z ,]{12,}", PUBLIC[name].__doc__)
             assert plain is not None, name
             assert plain[0].strip() in text, name
         assert re.findall(r":(?:func|class|meth|mod):|\[\d\]_|\.\. \[", text) == []

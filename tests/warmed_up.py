@@ -7,7 +7,7 @@ import pandas as pd
 from numba.core import event
 
 import privacy_assets
-from privacy_assets import Hierarchy, LDiversity
+from privacy_assets import Hierarchy, LDiversity, linkage, reidentification, semantic_risk
 from privacy_assets.semantic_risk.concept_lattice import close_attributes
 from tests.mixed_tables import POOLS, through_parquet
 
@@ -80,9 +80,9 @@ def anonymize(table):
     privacy_assets.assess_reidentification(table, found[0], max_known=2)
     privacy_assets.assess_reidentification(table, found[0], max_known=2, curve_sample=20)
     privacy_assets.assess_reidentification(table, found[1], max_known=1)
-    index = privacy_assets.CandidateIndex.of_anonymization(table, found[0])
+    index = reidentification.CandidateIndex.of_anonymization(table, found[0])
     index.members(0, known)
-    privacy_assets.match_candidates(index, known)
+    linkage.match_candidates(index, known)
 
 
 def find_concepts(table):
@@ -91,8 +91,8 @@ def find_concepts(table):
     found = privacy_assets.assess_semantic_risk(few, scales, risk_limit=0.3)
     assert len(found.records) == len(few)
     privacy_assets.assess_semantic_risk(few, scales)
-    context = privacy_assets.read_formal_context(few, scales)
-    privacy_assets.read_concepts(context)
+    context = semantic_risk.read_formal_context(few, scales)
+    semantic_risk.read_concepts(context)
     close_attributes(context, [context.attributes[0].name])
 
 

@@ -168,7 +168,7 @@ class GaussianNoise:
     """A number with normally distributed noise of mean 0; a missing value stays missing.
 
     It makes originals more or less probable and does not exclude any, so it can only be weighed
-    (:class:`~privacy_assets.WeightedCandidates`).
+    (:class:`~privacy_assets.reidentification.WeightedCandidates`).
 
     Attributes
     ----------
@@ -186,7 +186,8 @@ class GaussianNoise:
 class Pram:
     """A value exchanged at random with known probabilities (post-randomization); a missing value stays missing.
 
-    It makes originals more or less probable, so it can only be weighed (:class:`~privacy_assets.WeightedCandidates`).
+    It makes originals more or less probable, so it can only be weighed
+    (:class:`~privacy_assets.reidentification.WeightedCandidates`).
 
     Attributes
     ----------

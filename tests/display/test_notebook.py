@@ -22,6 +22,7 @@ from privacy_assets import (
     verify_anonymity,
 )
 from privacy_assets.display.notebook import ShowsFigures, _rows
+from tests.public_packages import PUBLIC
 
 SENTINEL = "Zxqv"
 N = 400
@@ -126,11 +127,7 @@ def test_every_result_with_a_table_shows_figures():
                 found.add(one)
     shown = {one.__name__ for one in found if issubclass(one, ShowsFigures)}
     assert {"Anonymization", "MpuccAssessment", "ReleaseOptions"} <= shown
-    public = {
-        getattr(privacy_assets, name)
-        for name in privacy_assets.__all__
-        if inspect.isclass(getattr(privacy_assets, name))
-    }
+    public = {each for each in PUBLIC.values() if inspect.isclass(each)}
     assert not {one.__name__ for one in found & public} - shown
 
 

@@ -13,6 +13,7 @@ import pytest
 import privacy_assets
 from privacy_assets.display import progress_bar
 from privacy_assets.display.progress_bar import ProgressBar, shows_progress
+from tests.public_packages import PUBLIC
 
 SENTINEL = "Zxqv"
 
@@ -115,13 +116,12 @@ def test_bar_ends_with_an_error(terminal):
 
 
 def test_every_public_function_with_progress_shows_it_without_a_cell(terminal):
-    functions = [getattr(privacy_assets, name) for name in privacy_assets.__all__]
     with_progress = {
-        each.__name__
-        for each in functions
+        name
+        for name, each in PUBLIC.items()
         if inspect.isfunction(each) and "progress" in inspect.signature(each).parameters
     }
-    assert {name for name in with_progress if hasattr(getattr(privacy_assets, name), "__wrapped__")} == with_progress
+    assert {name for name in with_progress if hasattr(PUBLIC[name], "__wrapped__")} == with_progress
     assert len(with_progress) == 10
     random = np.random.default_rng(0)
 

@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
-    CandidateIndex,
-    InvalidSettingError,
-    Microaggregated,
-    ReleaseModel,
-    anonymize,
-    assess_reidentification,
-)
+from privacy_assets import InvalidSettingError, anonymize, assess_reidentification
 from privacy_assets.columns.masks import Exact
-from privacy_assets.reidentification import curve
+from privacy_assets.reidentification import CandidateIndex, Microaggregated, ReleaseModel, curve
 from privacy_assets.reidentification.candidate_index import Figures
 from privacy_assets.reidentification.sample_intervals import mean_interval
 from tests.examples import examples

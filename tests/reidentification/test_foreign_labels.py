@@ -13,16 +13,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
-    CandidateIndex,
-    Hierarchy,
-    HierarchyMapping,
-    OtherRelease,
-    ReleaseModel,
-    anonymize,
-    assess_reidentification,
-)
+from privacy_assets import Hierarchy, anonymize, assess_reidentification
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.reidentification import CandidateIndex, HierarchyMapping, OtherRelease, ReleaseModel
 from privacy_assets.utility.drawing import draw_records
 from tests.examples import examples
 

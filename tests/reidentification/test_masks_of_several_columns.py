@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
+from privacy_assets import InvalidSettingError, MaskError
+from privacy_assets.reidentification import (
     BoundedNoise,
     Exact,
     GaussianNoise,
-    InvalidSettingError,
     Label,
-    MaskError,
     Pram,
     ReleaseModel,
     Suppressed,

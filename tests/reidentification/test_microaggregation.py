@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
+from privacy_assets import InvalidSettingError, InvalidTableError, assess_reidentification
+from privacy_assets.reidentification import (
     CandidateIndex,
     Exact,
-    InvalidSettingError,
-    InvalidTableError,
     Microaggregated,
     ReleaseModel,
     WeightedCandidates,
-    assess_reidentification,
     combine,
 )
 from tests.examples import examples

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
-    CandidateIndex,
-    InvalidSettingError,
-    InvalidTableError,
-    MaskError,
-    ReleaseModel,
-    SimilarText,
-    assess_reidentification,
-)
+from privacy_assets import InvalidSettingError, InvalidTableError, MaskError, assess_reidentification
+from privacy_assets.reidentification import CandidateIndex, ReleaseModel, SimilarText
 from privacy_assets.reidentification.similar_texts import SimilarTexts
 from tests.examples import examples
 

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
+from privacy_assets import InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.reidentification import (
     CandidateIndex,
     Exact,
     GaussianNoise,
-    InvalidSettingError,
-    InvalidTableError,
     Label,
-    MaskError,
     Pram,
     ReleaseModel,
     WeightedCandidates,

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets import InvalidSettingError, InvalidTableError, ReleaseModel, Suppressed, anonymize, assess_utility
+from privacy_assets import InvalidSettingError, InvalidTableError, anonymize, assess_utility
+from privacy_assets.reidentification import ReleaseModel, Suppressed
 from privacy_assets.utility import assess
 from privacy_assets.utility.result import FIGURES
 

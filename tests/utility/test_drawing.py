@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import (
+from privacy_assets import Hierarchy, InvalidSettingError, InvalidTableError, anonymize, draw_records
+from privacy_assets.reidentification import (
     BoundedNoise,
     Exact,
     GaussianNoise,
-    Hierarchy,
     HierarchyMapping,
     Interval,
-    InvalidSettingError,
-    InvalidTableError,
     Label,
     Microaggregated,
     Pram,
@@ -27,8 +25,6 @@ from privacy_assets import (
     SimilarText,
     Suppressed,
     ValueSet,
-    anonymize,
-    draw_records,
 )
 from privacy_assets.reidentification.code_sets import from_lists
 from privacy_assets.utility.drawing import _margin
