@@ -450,13 +450,13 @@ METRICS: Mapping[str, Metric] = {
     ),
     **_of(
         SEMANTIC,
-        max_basic_semantic_risk=Metric(
+        maximum_semantic_risk=Metric(
             range=SHARE,
             meaning="1 / remaining records for an attacker who knows all attributes of a record and one that it lacks; "
             "records are counted, so each must belong to a different person",
             advice=SEMANTIC_ADVICE,
         ),
-        mean_basic_semantic_risk=Metric(
+        medium_semantic_risk=Metric(
             range=SHARE,
             meaning="mean of the basic semantic risk over all records; each must belong to a different person",
             advice=SEMANTIC_ADVICE,

@@ -158,13 +158,13 @@ def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[
             exact,
             "what the columns reveal about everybody: statistics",
         )
-    if concepts.get("max_basic_semantic_risk") is not None:
+    if concepts.get("maximum_semantic_risk") is not None:
         yield (
             "Inference",
             "Does knowing all attributes of a record, and one that it lacks, leave few records?",
             everybody,
-            f"picked with a probability of at most {percent(concepts['max_basic_semantic_risk'])}, "
-            f"{percent(concepts['mean_basic_semantic_risk'])} on average (semantic risk)",
+            f"picked with a probability of at most {percent(concepts['maximum_semantic_risk'])}, "
+            f"{percent(concepts['medium_semantic_risk'])} on average (semantic risk)",
             exact,
             "attackers without such knowledge, for whom the risk is lower",
         )

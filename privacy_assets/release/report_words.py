@@ -280,7 +280,7 @@ def _candidates(scores: _Figures) -> str:
 
 
 def _concepts(scores: _Figures) -> str:
-    largest, mean = scores.percent("max_basic_semantic_risk"), scores.percent("mean_basic_semantic_risk")
+    largest, mean = scores.percent("maximum_semantic_risk"), scores.percent("medium_semantic_risk")
     risk = f"picks the right record with a probability of {mean} on average, and of {largest} in the worst case."
     attacker = "an attacker who knows all attributes of a record and one that it lacks"
     if scores.get("fewest_records_accepted") is None:
@@ -356,5 +356,5 @@ _SAYINGS = (
         ("fewest_candidates", "max_reidentification_probability", "mean_reidentification_probability"),
         _candidates,
     ),
-    _Saying(SEMANTIC, ("max_basic_semantic_risk", "mean_basic_semantic_risk"), _concepts),
+    _Saying(SEMANTIC, ("maximum_semantic_risk", "medium_semantic_risk"), _concepts),
 )

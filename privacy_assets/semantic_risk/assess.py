@@ -255,7 +255,7 @@ def _describe_rounds(suppression: Suppression | None) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "records": np.array([own.n_records for own in rounds], np.int64),
-            "max_basic_semantic_risk": np.array(
+            "maximum_semantic_risk": np.array(
                 [1.0 / own.smallest_difference if own.n_records else np.nan for own in rounds], np.float64
             ),
             "records_removed": np.array([own.n_removed for own in rounds], np.int64),
@@ -272,8 +272,10 @@ def _score(
 ) -> dict[str, Any]:
     """Score the whole table: the two figures that a policy limits, then the risks in ascending order."""
     weights = context.packed.weights
-    scores: dict[str, Any] = {}
-    for name in ("basic_semantic_risk", "positive_facts_risk", "classical_risk"):
+    basic = records["basic_semantic_risk"]
+    # Definition 3.5 calls these figures of the basic semantic risk maximum and medium semantic risk.
+    scores: dict[str, Any] = {"maximum_semantic_risk": float(basic.max()), "medium_semantic_risk": float(basic.mean())}
+    for name in ("positive_facts_risk", "classical_risk"):
         scores[f"max_{name}"] = float(records[name].max())
         scores[f"mean_{name}"] = float(records[name].mean())
     scores |= {
@@ -301,7 +303,7 @@ def _score(
             "rounds_of_suppression": len(suppression.rounds) - 1,
         }
         if n_kept:
-            scores["max_basic_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
+            scores["maximum_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
     return scores
 
 
@@ -325,9 +327,9 @@ def _score_search(found: SemanticRisks, records: pd.DataFrame) -> dict[str, Any]
         "words_searched": found.words_read,
     }
     if is_found.any() and not (records["basic_semantic_risk"][~is_found] > risks.max()).any():
-        scores["max_semantic_risk"] = float(risks.max())
+        scores["max_weighted_semantic_risk"] = float(risks.max())
     if is_found.all():
-        scores["mean_semantic_risk"] = float(risks.mean())
+        scores["mean_weighted_semantic_risk"] = float(risks.mean())
     return scores
 
 
@@ -337,7 +339,7 @@ def _notes_on_search(scores: dict[str, Any], settings: SemanticSettings) -> list
     n_open = scores["records"] - scores["records_with_semantic_risk"]
     known = (
         "No other record can have a larger one than those found"
-        if "max_semantic_risk" in scores
+        if "max_weighted_semantic_risk" in scores
         else "Its maximum and mean are not known; both are at most those of the basic semantic risk"
     )
     return [

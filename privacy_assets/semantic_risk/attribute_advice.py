@@ -33,8 +33,8 @@ ADVICE_COLUMNS = [
     "columns",
     "reason",
     "chains",
-    "max_basic_semantic_risk",
-    "mean_basic_semantic_risk",
+    "maximum_semantic_risk",
+    "medium_semantic_risk",
     "records_kept",
     "implications_left",
     "implications_lost",
@@ -84,7 +84,7 @@ def advise(
     advice : Advice
         Table with one row per set of columns, starting with the empty set: ``columns``; ``reason`` ("nothing
         forgotten", "scaled column", "risk chain"); ``chains``, the number of listed chains with these columns; the
-        remaining ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk``; ``records_kept`` of the greatest
+        remaining ``maximum_semantic_risk`` and ``medium_semantic_risk``; ``records_kept`` of the greatest
         acceptable subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without
         the columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
         whether no implication would remain although there are some now. Implications are those of at least
@@ -139,7 +139,7 @@ def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: Semanti
             f"{WORDS_FOR_IMPLICATIONS:.1g} words, or {WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise "
             f"min_support, or use coarser scales or fewer columns; most attributes come from {most}."
         )
-    n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
+    n_unmeasured = sum("maximum_semantic_risk" not in row for row in rows)
     if n_unmeasured:
         yield (
             f"The remaining risk is missing for {n_unmeasured} of {len(rows)} sets of columns: more than "
@@ -170,8 +170,8 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
         n_kept = found.rounds[-1].n_records
     risks = 1.0 / measures.differences
     return {
-        "max_basic_semantic_risk": float(risks.max()),
-        "mean_basic_semantic_risk": float(left.packed.weights @ risks / left.n_records),
+        "maximum_semantic_risk": float(risks.max()),
+        "medium_semantic_risk": float(left.packed.weights @ risks / left.n_records),
         "records_kept": n_kept,
     }
 
@@ -226,7 +226,7 @@ def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=ADVICE_COLUMNS)
     table["columns"] = pd.Series([row["columns"] for row in rows], dtype=object)
     counts = dict.fromkeys(("records_kept", "implications_left", "implications_lost"), "Int64")
-    risks = dict.fromkeys(("max_basic_semantic_risk", "mean_basic_semantic_risk"), "float64")
+    risks = dict.fromkeys(("maximum_semantic_risk", "medium_semantic_risk"), "float64")
     return table.astype({**counts, **risks, "is_non_disposable": "boolean", "reason": str, "chains": "int64"})
 
 

@@ -70,7 +70,7 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
         addition: the lower neighbor that shows the risk), ``confidence_bound``, ``region``
         (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
     rounds : DataFrame
-        Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a
+        Suppression: ``records``, ``maximum_semantic_risk`` and ``records_removed`` by round; no rows without a
         ``risk_limit``.
     advice : DataFrame
         Effect of forgetting columns, see `advise`; no rows without
@@ -91,9 +91,9 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
 
     pictures = ("risks", "concept")
     main_figures = (
-        "max_basic_semantic_risk",
-        "mean_basic_semantic_risk",
-        "max_semantic_risk",
+        "maximum_semantic_risk",
+        "medium_semantic_risk",
+        "max_weighted_semantic_risk",
         "records",
         "records_at_risk",
         "records_not_kept",

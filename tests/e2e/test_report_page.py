@@ -30,7 +30,7 @@ def release_after_a_refusal(root):
             Limit("identification_rate", 0.0, "at_most", severity="warn"),
             Limit("smallest_class", 5 if admits else 50),
             Limit("max_reidentification_probability", 0.9),
-            Limit("max_basic_semantic_risk", 0.001, "at_most", severity="warn"),
+            Limit("maximum_semantic_risk", 0.001, "at_most", severity="warn"),
         )
         definitions = project.definitions(
             policy=Policy(limits, RequiredSettings(control_records=40, detectable_share=None)),

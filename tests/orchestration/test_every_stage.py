@@ -83,7 +83,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         Limit("privacy_risk_score", ADMITS, "at_most"),
         Limit("smallest_class", 2),
         Limit("max_reidentification_probability", 0.9999),
-        Limit("max_basic_semantic_risk", 0.9999),
+        Limit("maximum_semantic_risk", 0.9999),
     )
     other = OtherReleaseSettings("labels", "number", table=labels, model=ReleaseModel.from_labels(["name_of_plan"]))
     both_sides = project.definitions(

@@ -229,7 +229,7 @@ def anonymized(project, smallest=5, **settings):
         (
             Limit("smallest_class", smallest),
             *([Limit("max_reidentification_probability", 0.9999)] if settings.get("output") != "centroid" else []),
-            Limit("max_basic_semantic_risk", 0.9999),
+            Limit("maximum_semantic_risk", 0.9999),
             Limit("share_in_homogeneous_classes", 0),
         )
     )
@@ -253,7 +253,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
         Limit("privacy_risk_score", ADMITS, "at_most"),
         Limit("smallest_class", 5),
         Limit("max_reidentification_probability", 0.9999),
-        Limit("max_basic_semantic_risk", 0.9999),
+        Limit("maximum_semantic_risk", 0.9999),
         Limit("information_loss", 0.000_001),
     )
     numbered = {**CONTRACT["columns"], "number": NUMBER}

@@ -115,7 +115,7 @@ class TestReidentification:
     def test_hierarchies_are_known_to_the_assessment(self, project):
         hierarchies = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
         settings = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
-        policy = candidates_policy(PROBABILITY, Limit("max_basic_semantic_risk", 0.2))
+        policy = candidates_policy(PROBABILITY, Limit("maximum_semantic_risk", 0.2))
         result = project.run(definitions_of(project, policy=policy, anonymized=settings))
         assert_released(project, result)
         scales = released_table(project)[1]["settings"][SEMANTIC]["scales"]
@@ -124,11 +124,11 @@ class TestReidentification:
         assert "scale_digests" not in (project.releases(side="anonymized")[0] / "manifest.json").read_text()
 
 
-RISK = "max_basic_semantic_risk_is_at_most_its_limit"
+RISK = "maximum_semantic_risk_is_at_most_its_limit"
 
 
 def semantic_policy(limit=0.2):
-    return Policy((Limit("smallest_class", 5), Limit("max_basic_semantic_risk", limit)))
+    return Policy((Limit("smallest_class", 5), Limit("maximum_semantic_risk", limit)))
 
 
 def unlimited_policy():
@@ -144,10 +144,10 @@ class TestSemanticRisk:
             project, policy=semantic_policy(), semantic_risk=SemanticRiskSettings(scales=ORDINAL)
         )
         assert blocked_by(project.run(definitions)) == {RISK}
-        assert_refused(project, run_release(project, definitions), "max_basic_semantic_risk is")
+        assert_refused(project, run_release(project, definitions), "maximum_semantic_risk is")
 
     def test_with_the_records_at_risk_withheld_it_is_released_and_the_manifest_counts_them(self, project):
-        policy = Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5)))
+        policy = Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.5)))
         settings = {
             "policy": policy,
             "anonymized": AnonymizationSettings(k=25),
@@ -160,7 +160,7 @@ class TestSemanticRisk:
         assert withheld > 0
         assert len(table) == 300 - withheld == manifest["figures"]["statistics"]["n_released"]
         assert manifest["figures"]["statistics"]["n_withheld"] == withheld
-        assert manifest["figures"][SEMANTIC]["max_basic_semantic_risk"] <= 0.5
+        assert manifest["figures"][SEMANTIC]["maximum_semantic_risk"] <= 0.5
         # What an assessment would not keep is no record withheld, and has another name.
         assert manifest["figures"][SEMANTIC]["records_not_kept"] == 0
         assert "records_withheld" not in manifest["figures"][SEMANTIC]
@@ -170,7 +170,7 @@ class TestSemanticRisk:
 
     def test_what_is_left_keeps_what_was_asked_of_the_classes(self, project):
         settings = {
-            "policy": Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5))),
+            "policy": Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.5))),
             "semantic_risk": SemanticRiskSettings(scales={"cost": {"ordinal": [10, 20]}}, withhold=True),
         }
         # The rest of the class of a record at risk has fewer than ten, and goes with it.
@@ -191,7 +191,7 @@ class TestSemanticRisk:
 
     def test_withheld_records_of_an_earlier_anonymization_are_stale(self, project):
         settings = {
-            "policy": Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5))),
+            "policy": Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.5))),
             "semantic_risk": SemanticRiskSettings(withhold=True),
         }
         definitions = definitions_of(project, anonymized=AnonymizationSettings(k=25), **settings)
@@ -221,7 +221,7 @@ class TestSemanticRisk:
         asked = {"anonymized": AnonymizationSettings(k=3), "semantic_risk": scales}
         unlimited = definitions_of(project, policy=unlimited_policy(), **asked)
         limited = definitions_of(
-            project, policy=Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.2))), **asked
+            project, policy=Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.2))), **asked
         )
         project.run(unlimited, "source", "anonymized", SEMANTIC)
         assert_refused(
@@ -249,11 +249,11 @@ class TestSemanticRisk:
         assert_released(project, result)
         assert released_table(project)[1]["settings"][SEMANTIC]["scales"]["cost"] == "ordinal"
         of_source = result.asset_materializations_for_node(f"people__source_{SEMANTIC}")[0].metadata
-        assert of_source["max_basic_semantic_risk"].value == 1.0
+        assert of_source["maximum_semantic_risk"].value == 1.0
         shown = result.asset_materializations_for_node(f"people__{SEMANTIC}")[0].metadata
         advice = shown["what_forgetting_columns_would_do"].value.records
         assert [record.data["columns"] for record in advice][:5] == ["none", "age", "plan", "joined", "cost"]
-        assert all(isinstance(record.data["max_basic_semantic_risk"], float) for record in advice)
+        assert all(isinstance(record.data["maximum_semantic_risk"], float) for record in advice)
         for picture in ("risk_distribution", "riskiest_concept"):
             assert shown[picture].value.startswith("![")
 
@@ -293,7 +293,7 @@ class TestSemanticRisk:
     [(0.5, "at_most", 0.5), (0.5, "below", 1 / 3), (1 / 3, "below", 1 / 4), (0.4, "below", 1 / 3), (1, "below", 1 / 2)],
 )
 def test_what_is_withheld_by_is_a_risk_that_the_limit_admits(value, direction, accepted):
-    limit = Limit("max_basic_semantic_risk", value, direction)
+    limit = Limit("maximum_semantic_risk", value, direction)
     assert SemanticRiskSettings(withhold=True).limit(Policy((Limit("smallest_class", 3), limit))) == accepted
     assert limit.holds_for(accepted)
 

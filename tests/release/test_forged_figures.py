@@ -53,7 +53,7 @@ def anonymized():
     report = verify_anonymity(found.table, [name for name in found.table if name != "ill"], ["ill"])
     columns = [{"column": name, "role": "sensitive" if name == "ill" else "quasi_identifier"} for name in found.table]
     figures = {ANONYMITY: report.to_header(), STATISTICS: found.stats, "model": found.model.to_json()}
-    semantic = {"max_basic_semantic_risk": 0.5, "mean_basic_semantic_risk": 0.5}
+    semantic = {"maximum_semantic_risk": 0.5, "medium_semantic_risk": 0.5}
     figures |= {REIDENTIFICATION: {"fewest_candidates": 2}, SEMANTIC: semantic}
     return found.table, columns, figures
 

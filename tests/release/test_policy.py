@@ -67,11 +67,11 @@ def test_a_limit_that_asks_for_more_risk_is_refused():
 
 def test_semantic_risk_never_stands_alone():
     with pytest.raises(InvalidSettingError, match="never stricter than the size of the classes"):
-        Policy((Limit("privacy_risk_score", 0.1), Limit("max_basic_semantic_risk", 0.2)))
-    Policy((Limit("smallest_class", 5), Limit("max_basic_semantic_risk", 0.2)))
+        Policy((Limit("privacy_risk_score", 0.1), Limit("maximum_semantic_risk", 0.2)))
+    Policy((Limit("smallest_class", 5), Limit("maximum_semantic_risk", 0.2)))
 
 
-@pytest.mark.parametrize("metric", ["max_basic_semantic_risk", "mean_basic_semantic_risk"])
+@pytest.mark.parametrize("metric", ["maximum_semantic_risk", "medium_semantic_risk"])
 def test_a_semantic_risk_of_nothing_is_refused(metric):
     for direction in ("at_most", "below"):
         with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' requires .* 0, which is never met"):

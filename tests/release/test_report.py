@@ -56,7 +56,7 @@ ADVICE = pd.DataFrame(
     {
         "columns": [(), ("age",)],
         "reason": ["nothing forgotten", "scaled column"],
-        "max_basic_semantic_risk": [1.0, 0.25],
+        "maximum_semantic_risk": [1.0, 0.25],
         "records_kept": pd.array([None, 40], "Int64"),
     }
 )
@@ -193,7 +193,7 @@ def test_a_figure_that_failed_its_limit_does_not_look_as_if_it_met_it_in_any_tab
         CONDITION,
         limit_verdict("privacy_risk_score", 0.1004, 0.1, False, "warn"),
         limit_verdict("identification_rate", 0.2004, 0.2, False, "warn"),
-        limit_verdict("max_basic_semantic_risk", 0.2504, 0.25, False, "warn"),
+        limit_verdict("maximum_semantic_risk", 0.2504, 0.25, False, "warn"),
         limit_verdict("l_diversity", 2.9996, 3, False, "warn"),
         limit_verdict("t_closeness", 0.3001, 0.3, False, "warn"),
     )
@@ -205,7 +205,7 @@ def test_a_figure_that_failed_its_limit_does_not_look_as_if_it_met_it_in_any_tab
     material = replace(
         MATERIAL,
         column_changes=CHANGES.assign(identification_rate=0.20004, privacy_risk_score=0.10004),
-        attribute_advice=ADVICE.assign(max_basic_semantic_risk=0.2504),
+        attribute_advice=ADVICE.assign(maximum_semantic_risk=0.2504),
     )
     manifest = page_of(tmp_path)[1] | {"verdicts": [asdict(verdict) for verdict in verdicts], "figures": figures}
     text = text_of(render_report(manifest, material))
@@ -461,8 +461,8 @@ def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
 
 def test_the_sentence_on_concepts_leads_with_records_to_withhold(tmp_path):
     scores = {
-        "max_basic_semantic_risk": 1.0,
-        "mean_basic_semantic_risk": 0.0425,
+        "maximum_semantic_risk": 1.0,
+        "medium_semantic_risk": 0.0425,
         "fewest_records_accepted": 5,
         "records": 32561,
         "records_not_kept": 7367,
@@ -474,9 +474,9 @@ def test_the_sentence_on_concepts_leads_with_records_to_withhold(tmp_path):
         "record and one that it lacks is always left with at least 5 records." in text
     )
     assert "whose absence shows them Column Records income 34 hours 12" in text
-    none = scores | {"records_not_kept": 0, "max_basic_semantic_risk": 0.2}
+    none = scores | {"records_not_kept": 0, "maximum_semantic_risk": 0.2}
     assert "No record has to be withheld: an attacker" in plain_words({"semantic_assessment": none}, {})[0]
-    alone = {name: scores[name] for name in ("max_basic_semantic_risk", "mean_basic_semantic_risk")}
+    alone = {name: scores[name] for name in ("maximum_semantic_risk", "medium_semantic_risk")}
     (sentence,) = plain_words({"semantic_assessment": alone}, {})
     assert sentence.startswith("An attacker who knows all attributes of a record and one that it lacks picks the")
 

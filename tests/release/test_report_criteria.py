@@ -30,7 +30,7 @@ ANONYMIZED = {
         "sensitive": {"cost": {"l_distinct": 2, "t": 0.25}, "plan": {"l_distinct": 1, "t": 0.75}},
     },
     "reidentification_assessment": {"fewest_candidates": 3, "max_reidentification_probability": 1 / 3},
-    "semantic_assessment": {"max_basic_semantic_risk": 1.0, "mean_basic_semantic_risk": 0.4},
+    "semantic_assessment": {"maximum_semantic_risk": 1.0, "medium_semantic_risk": 0.4},
 }
 
 

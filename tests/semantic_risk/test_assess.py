@@ -64,10 +64,10 @@ def test_every_figure_of_the_running_example_is_reproduced(name):
         ("classical_risk", "classical_r_on_scaled_row"),
     ):
         assert found.records[column].tolist() == floats(record[key] for record in expected["records"])
-    for key in ("r_BS", "r_S"):
-        full_name = "basic_semantic_risk" if key == "r_BS" else "semantic_risk"
-        assert found.scores[f"max_{full_name}"] == expected[f"{key}_max"]["float"]
-        assert found.scores[f"mean_{full_name}"] == pytest.approx(expected[f"{key}_mean"]["float"], rel=1e-14)
+    names = {"r_BS": ("maximum", "medium"), "r_S": ("max_weighted", "mean_weighted")}
+    for key, (largest, mean) in names.items():
+        assert found.scores[f"{largest}_semantic_risk"] == expected[f"{key}_max"]["float"]
+        assert found.scores[f"{mean}_semantic_risk"] == pytest.approx(expected[f"{key}_mean"]["float"], rel=1e-14)
     of_concepts = found.records.groupby("row")["basic_semantic_risk"].first().mean()
     assert of_concepts == pytest.approx(expected["r_BS_mean_over_distinct_object_concepts"]["float"], rel=1e-14)
     concepts = {concept["id"]: concept["extent"] for concept in expected["concepts"]}
@@ -87,7 +87,7 @@ def test_the_records_kept_and_the_rounds_are_those_of_the_running_example(name):
         assert found.rounds["records"].tolist() == [one["n_before"] for one in fixed_point["rounds"]]
         assert found.rounds["records_removed"].tolist() == [len(one["removed"]) for one in fixed_point["rounds"]]
         own = [one["max_r_bs"] for one in fixed_point["rounds"] if one["max_r_bs"]]
-        assert found.rounds["max_basic_semantic_risk"].dropna().tolist() == floats(own)
+        assert found.rounds["maximum_semantic_risk"].dropna().tolist() == floats(own)
         assert found.scores["records_kept"] == len(fixed_point["G_star"])
         assert found.scores["records_not_kept"] == 27 - len(fixed_point["G_star"])
 
@@ -181,11 +181,11 @@ def test_a_released_table_is_never_above_its_k_and_what_is_kept_meets_the_limit(
     released = anonymize(table, quasi_identifiers=names, k=4)
     scales = released_scales(released.table, names, released.model)
     found = assess_semantic_risk(released.table, scales, model=released.model, risk_limit=1 / 6, min_support=1)
-    assert found.scores["max_basic_semantic_risk"] <= found.scores["max_classical_risk"] == 1 / 4
+    assert found.scores["maximum_semantic_risk"] <= found.scores["max_classical_risk"] == 1 / 4
     assert 0 < found.scores["records_not_kept"] < 120
     left = released.table[found.records["is_kept"].to_numpy()]
     again = assess_semantic_risk(left, scales, model=released.model, risk_limit=1 / 6)
-    assert again.scores["max_basic_semantic_risk"] == found.scores["max_basic_semantic_risk_kept"] <= 1 / 6
+    assert again.scores["maximum_semantic_risk"] == found.scores["maximum_semantic_risk_kept"] <= 1 / 6
     assert again.scores["records_not_kept"] == 0
 
 
@@ -217,7 +217,7 @@ def test_advice_tells_what_forgetting_would_leave():
     assert set(advice["reason"][8:]) == {"risk chain"}
     nothing = advice.loc[[()]].iloc[0]
     assert (nothing["implications_left"], nothing["implications_lost"], nothing["records_kept"]) == (10, 0, 19)
-    assert nothing["mean_basic_semantic_risk"] == found.scores["mean_basic_semantic_risk"]
+    assert nothing["medium_semantic_risk"] == found.scores["medium_semantic_risk"]
     forgotten = ("S:F", "Date:1965-85", "Date:1975-95")
     own = advice.loc[[forgotten]].iloc[0]
     assert own["chains"] == 2
@@ -225,7 +225,7 @@ def test_advice_tells_what_forgetting_would_leave():
     assert (own["implications_left"], own["implications_lost"]) == (2, 9)
     assert not own["is_non_disposable"]
     left = assess_semantic_risk(CONTEXT.drop(columns=list(forgotten)), "binary", risk_limit=0.35)
-    assert own["mean_basic_semantic_risk"] == pytest.approx(left.scores["mean_basic_semantic_risk"])
+    assert own["medium_semantic_risk"] == pytest.approx(left.scores["medium_semantic_risk"])
     assert own["records_kept"] == left.scores["records_kept"]
     lost = advice.loc[[("S:M", "Date:1935-55")]].iloc[0]
     assert lost["implications_left"] + lost["implications_lost"] >= 10
@@ -332,7 +332,7 @@ def test_no_estimate_exceeds_what_the_search_reads(drawn, min_support):
 def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
     found = assess_semantic_risk(CONTEXT, "binary", min_support=0, max_concepts=5)
     assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
-    assert found.advice["max_basic_semantic_risk"].notna().all()
+    assert found.advice["maximum_semantic_risk"].notna().all()
     assert "more than 5 closed sets and pseudo-intents of at least 0 records" in found.notes[-1]
     assert (
         "Raise min_support, or use coarser scales or fewer columns; most attributes come from 'S:M' (1)"
@@ -345,7 +345,7 @@ def test_advice_on_implications_ends_when_it_has_read_too_much(monkeypatch):
     monkeypatch.setattr(attribute_advice, "WORDS_FOR_IMPLICATIONS", 100)
     found = assess_semantic_risk(CONTEXT, "binary", min_support=0)
     assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
-    assert found.advice["mean_basic_semantic_risk"].notna().all()
+    assert found.advice["medium_semantic_risk"].notna().all()
     assert "missing for 8 of 8 sets of columns" in found.notes[-1]
 
 
@@ -363,7 +363,7 @@ def test_the_implications_of_all_sets_of_columns_together_are_bounded(monkeypatc
 def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
     table = pd.DataFrame({"name": list("abcdef"), "age": range(6)})
     found = assess_semantic_risk(table, {"name": "nominal", "age": "ordinal"}, max_comparisons=1, min_support=1)
-    risks = found.advice.set_index("columns")["max_basic_semantic_risk"]
+    risks = found.advice.set_index("columns")["maximum_semantic_risk"]
     assert risks.notna().tolist() == [True, False, True]
     assert found.advice["implications_left"].notna().all()
     assert "The remaining risk is missing for 1 of 3 sets of columns" in found.notes[-1]
@@ -426,7 +426,7 @@ def test_records_include_others_in_mondrian_output_only_by_missing_or_overlappin
     assert (found.records["basic_semantic_risk"] == found.records["classical_risk"]).all()
     ordinal = dict.fromkeys(names, "ordinal")
     read = assess_semantic_risk(strict.table, ordinal, model=strict.model, advice=False)
-    assert read.scores["mean_basic_semantic_risk"] < read.scores["mean_classical_risk"]
+    assert read.scores["medium_semantic_risk"] < read.scores["mean_classical_risk"]
 
 
 def test_chains_at_risk_are_listed_with_a_limit():
@@ -469,8 +469,8 @@ def test_nothing_may_be_acceptable():
     assert found.kept.tolist() == []
     assert found.scores["records_not_kept"] == 27
     assert found.scores["share_not_kept"] == 1
-    assert "max_basic_semantic_risk_kept" not in found.scores
-    assert np.isnan(found.rounds["max_basic_semantic_risk"].iloc[-1])
+    assert "maximum_semantic_risk_kept" not in found.scores
+    assert np.isnan(found.rounds["maximum_semantic_risk"].iloc[-1])
 
 
 def test_the_result_survives_storage(tmp_path):
@@ -486,8 +486,8 @@ def test_neither_the_order_of_rows_nor_threads_change_a_figure():
     found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, n_threads=1)
     shuffled = PEOPLE.sample(frac=1, random_state=3)
     other = assess_semantic_risk(shuffled, SCALES, risk_limit=0.35, n_threads=2)
-    assert {k: v for k, v in other.scores.items() if "mean" not in k} == {
-        k: v for k, v in found.scores.items() if "mean" not in k
+    assert {k: v for k, v in other.scores.items() if not k.startswith(("mean_", "medium_"))} == {
+        k: v for k, v in found.scores.items() if not k.startswith(("mean_", "medium_"))
     }
     columns = ["record", "basic_semantic_risk", "semantic_risk", "is_kept"]
     assert other.records[columns].sort_values("record", ignore_index=True).equals(found.records[columns])
@@ -599,13 +599,13 @@ def test_a_search_that_ends_at_its_bound_gives_what_it_found_and_says_so():
     assert 0 < n_found == risks.notna().sum() < 27
     assert risks.dropna().equals(whole.records["semantic_risk"][risks.notna()])
     assert part.scores["semantic_risk_is_complete"] is False
-    assert "mean_semantic_risk" not in part.scores
+    assert "mean_weighted_semantic_risk" not in part.scores
     assert 0 < part.scores["words_searched"] <= 10
     assert f"The semantic risk was found for {n_found} of 27 records: the search of the other" in part.notes[0]
     assert "max_words_searched = 10 words" in part.notes[0]
     assert part.records["basic_semantic_risk"].equals(whole.records["basic_semantic_risk"])
     assert SemanticAssessment.from_artifact(part.to_artifact()) == part
-    assert "max_semantic_risk" not in assess_semantic_risk(CONTEXT, "binary", semantic_risk=False).scores
+    assert "max_weighted_semantic_risk" not in assess_semantic_risk(CONTEXT, "binary", semantic_risk=False).scores
 
 
 def test_the_largest_semantic_risk_is_given_only_if_no_other_record_can_have_a_larger_one():
@@ -616,11 +616,11 @@ def test_the_largest_semantic_risk_is_given_only_if_no_other_record_can_have_a_l
     open_records = assess_semantic_risk(table, "binary", max_words_searched=1)
     assert open_records.records["semantic_risk"].isna().tolist() == [True, False, False] * 2
     # {a} has three records, two of which have b as well: basic semantic risk 1, so the largest may be theirs.
-    assert "max_semantic_risk" not in open_records.scores
+    assert "max_weighted_semantic_risk" not in open_records.scores
     assert "Its maximum and mean are not known" in open_records.notes[0]
     both = table.iloc[:1] | table.iloc[3:4].to_numpy()
     alone = assess_semantic_risk(pd.concat([table, both]), "binary", max_words_searched=1)
-    assert alone.scores["max_semantic_risk"] == 1
+    assert alone.scores["max_weighted_semantic_risk"] == 1
     assert "No other record can have a larger one" in alone.notes[0]
 
 

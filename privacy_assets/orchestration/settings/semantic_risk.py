@@ -54,7 +54,7 @@ class SemanticRiskSettings(SemanticSettings):
 
     def limit(self, policy: Policy) -> float | None:
         """Return the largest accepted risk of a record: for a limit "below", the next smaller 1 / n."""
-        asked = policy.limit_on("max_basic_semantic_risk")
+        asked = policy.limit_on("maximum_semantic_risk")
         if self.risk_limit is not None or asked is None:
             return self.risk_limit
         if asked.holds_for(asked.value):
@@ -84,7 +84,7 @@ class SemanticRiskSettings(SemanticSettings):
             self._check_scale(column, read_scale(scale), column in labelled)
         if self.withhold and self.risk_limit is None:
             raise InvalidSettingError(
-                "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk "
+                "Records at risk are to be withheld, but neither risk_limit nor a limit on maximum_semantic_risk "
                 "defines that risk. Set one of them."
             )
 

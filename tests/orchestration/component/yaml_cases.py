@@ -776,7 +776,7 @@ CASES = {
 CASES["SemanticRiskSettings.withhold"] = (
     ANONYMIZED | {"semantic_risk": {"withhold": True, "risk_limit": 0.3}},
     ANONYMIZED | {"semantic_risk": {"withhold": True}},
-    "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk",
+    "Records at risk are to be withheld, but neither risk_limit nor a limit on maximum_semantic_risk",
 )
 
 

@@ -382,7 +382,7 @@ class TestOtherReleases:
 
     def test_records_that_a_neighbor_withheld_are_none_that_its_release_lacks(self, project):
         withholding = {
-            "policy": Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5))),
+            "policy": Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.5))),
             "anonymized": AnonymizationSettings(k=25),
             "semantic_risk": SemanticRiskSettings(scales={"cost": {"ordinal": [5, 10, 15, 20, 25]}}, withhold=True),
         }

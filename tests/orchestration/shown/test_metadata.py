@@ -70,9 +70,9 @@ def test_settings_of_a_usual_table_are_shown_as_they_are():
 
 
 def test_figures_of_an_advice_keep_all_their_digits():
-    advice = pd.DataFrame({"columns": [("age", "sex")], "max_basic_semantic_risk": [0.2504], "chance": [1 / 3]})
+    advice = pd.DataFrame({"columns": [("age", "sex")], "maximum_semantic_risk": [0.2504], "chance": [1 / 3]})
     (record,) = advice_table(advice).records
-    assert record.data == {"columns": "age, sex", "max_basic_semantic_risk": 0.2504, "chance": 1 / 3}
+    assert record.data == {"columns": "age, sex", "maximum_semantic_risk": 0.2504, "chance": 1 / 3}
 
 
 @pytest.mark.parametrize(
