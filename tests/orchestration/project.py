@@ -1,10 +1,12 @@
 """A small Dagster project on disk, with a release whose gate the tests try to get around."""
 
 import atexit
+import contextlib
+import inspect
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,10 +16,17 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
+from privacy_assets.orchestration.column_checks import with_examined_columns
+from privacy_assets.orchestration.evidence.evidence import gather_evidence
+from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.directories import RELEASES_MARK_FILE
+from privacy_assets.orchestration.private.storage import Storage
+from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.stages import RESOURCES
+from privacy_assets.release.gate import Verdict, is_admitted, verdicts
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.register import REGISTER_FILE
@@ -166,6 +175,39 @@ class Project:
                 raise_on_error=False,
             )
 
+    def decided(
+        self, definitions: dg.Definitions, side: str = "synthetic", partition: str | None = None
+    ) -> tuple[Verdict, ...]:
+        """Gather the evidence that is stored now and decide on it, as a run of the release alone does."""
+        release = settings_of(definitions)
+        used = {name: definitions.resources[name] for name in RESOURCES}
+        with self.instance() as instance, dg.build_resources(used, instance) as at_hand:
+            storage = Storage(release, instance, at_hand.private_tables, at_hand.release_store, partition)
+            gathered = gather_evidence(storage, side, with_details=False)
+            gathered = with_spending(gathered, storage) if side == "synthetic" else gathered
+            gathered = with_examined_columns(gathered, storage, side)
+            return verdicts(release.policy, gathered.evidence, gathered.content, release.waivers_of(side))
+
+    def refused_because(
+        self, definitions: dg.Definitions, side: str = "synthetic", partition: str | None = None
+    ) -> str:
+        """Return why the release of what is stored now would be refused; empty if it would not be."""
+        decided = self.decided(definitions, side, partition)
+        reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
+        assert is_admitted(decided) == (not reasons)
+        return reasons
+
+    @contextlib.contextmanager
+    def kept(self, *stages: str) -> Iterator[None]:
+        """Put the stored content of stages back afterwards, whatever was done to it."""
+        copies = {self.stored(stage): self.root / f"copy of {stage}" for stage in stages}
+        for path, copy in copies.items():
+            shutil.copytree(path, copy)
+        yield
+        for path, copy in copies.items():
+            shutil.rmtree(path, ignore_errors=True)
+            copy.rename(path)
+
     def assess(self) -> None:
         """Bring a new project to where everything but the release has run, with its usual definitions."""
         self.begin_as(_assessed)
@@ -218,6 +260,16 @@ def _assessed(project: Project) -> None:
 
 def _refused(project: Project) -> None:
     assert not project.run(project.definitions(REFUSES)).success
+
+
+def settings_of(definitions: dg.Definitions) -> ReleaseSettings:
+    """Return the settings of the release that definitions were built for: its assets refer to them."""
+    for asset in definitions.assets:
+        function = inspect.unwrap(asset.op.compute_fn.decorated_fn)
+        for value in inspect.getclosurevars(function).nonlocals.values():
+            if isinstance(value, ReleaseSettings):
+                return value
+    raise AssertionError("no asset refers to the settings of a release")
 
 
 def key(stage: str) -> dg.AssetKey:
