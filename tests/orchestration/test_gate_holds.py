@@ -53,6 +53,7 @@ from tests.orchestration.project import (
     people,
     refusal,
     refused_job,
+    report_by_hand,
     synthetic_people,
 )
 
@@ -242,15 +243,6 @@ def post_to_webserver(project, path, **body):
         finally:
             server.should_exit = True
             thread.join()
-
-
-def report_by_hand(project, stage):
-    """Report a materialization with the data version of the last that a run made."""
-    with project.instance() as instance:
-        recorded = instance.get_latest_materialization_event(key(stage)).asset_materialization
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(key(stage), tags={"dagster/data_version": recorded.tags["dagster/data_version"]})
-        )
 
 
 @pytest.mark.parametrize("stage", [ASSESSMENT, "synthetic"])

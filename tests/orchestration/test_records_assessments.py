@@ -1,6 +1,7 @@
 """Re-identification and semantic risk of anonymized records through the gate; records withheld."""
 
 import copy
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
-from tests.orchestration.project import CONTRACT, blocked_by, failure_of, people, refusal
+from tests.orchestration.project import CONTRACT, blocked_by, failure_of, people, report_by_hand
 from tests.orchestration.test_anonymized_release import (
     assert_refused,
     assert_released,
@@ -29,6 +30,16 @@ def candidates_policy(*limits, known=()):
     return Policy((Limit("smallest_class", 5), *(limits or (PROBABILITY,))), known=known)
 
 
+def _assessed(project):
+    definitions = definitions_of(project, policy=candidates_policy())
+    assert project.run(definitions, "source", "anonymized", CANDIDATES).success
+    assert refused_because(project, definitions) == ""
+
+
+def refused_because(project, definitions):
+    return project.refused_because(definitions, "anonymized")
+
+
 class TestReidentification:
     def test_records_with_enough_candidates_are_released_with_their_figures(self, project):
         result = project.run(definitions_of(project, policy=candidates_policy()))
@@ -42,59 +53,90 @@ class TestReidentification:
         assert metadata["share_of_singletons"].value == 0
 
     def test_a_limit_that_is_not_met_refuses_in_every_run(self, project):
+        project.begin_as(_assessed)
         strict = definitions_of(project, policy=candidates_policy(Limit("mean_reidentification_probability", 0.001)))
-        assert blocked_by(project.run(strict)) == {"mean_reidentification_probability_is_at_most_its_limit"}
+        assert blocked_by(project.run(strict, CANDIDATES)) == {"mean_reidentification_probability_is_at_most_its_limit"}
         assert_refused(project, run_release(project, strict), "mean_reidentification_probability is")
-        assert_released(project, project.run(definitions_of(project, policy=candidates_policy())))
+        assert refused_because(project, definitions_of(project, policy=candidates_policy())) == ""
 
     def test_what_an_attacker_knows_is_the_policys_to_say(self, project):
         # The cost is not generalized: who knows it, and the age, finds people.
         knows_costs = candidates_policy(known=(("age",), ("age", "cost")))
-        refused = project.run(definitions_of(project, policy=knows_costs))
+        project.begin_as(_assessed)
+        refused = project.run(definitions_of(project, policy=knows_costs), CANDIDATES, "anonymized_release")
         assert blocked_by(refused) == {"max_reidentification_probability_is_at_most_its_limit"}
         assert project.everything_released() == []
         with pytest.raises(InvalidSettingError, match=r"an attacker knows \['income'\], which the release 'people'"):
             definitions_of(project, policy=candidates_policy(known=(("income",),)))
 
     def test_an_assessment_under_weaker_assumptions_is_refused(self, project):
-        project.run(definitions_of(project, policy=candidates_policy(known=(("age",),))), "source", "anonymized")
-        project.run(definitions_of(project, policy=candidates_policy(known=(("age",),))), CANDIDATES)
-        today = definitions_of(project, policy=candidates_policy())
-        assert_refused(project, run_release(project, today), "1 sets of columns that an attacker may know were not")
-        project.run(today, CANDIDATES)
-        assert_released(project, run_release(project, today))
+        project.begin_as(_assessed)
+        weak = definitions_of(project, policy=candidates_policy(known=(("age",),)))
+        assert project.run(weak, CANDIDATES).success
+        assert refused_because(project, weak) == ""
+        found = refused_because(project, definitions_of(project, policy=candidates_policy()))
+        assert found.startswith("1 sets of columns that an attacker may know were not assessed; ")
 
-    def test_an_assessment_of_another_table_or_an_edited_one_is_refused(self, project):
+    def test_an_assessment_of_another_table_is_refused(self, project):
         definitions = definitions_of(project, policy=candidates_policy())
-        assert_refused(project, run_release(project, definitions), f"no readable {CANDIDATES}")
-        project.run(definitions, "source", "anonymized", CANDIDATES)
-        project.run(definitions_of(project, policy=candidates_policy(), k=9), "anonymized")
+        project.begin_as(_assessed)
+        other = project.run(definitions_of(project, policy=candidates_policy(), k=9), "anonymized")
+        assert other.success
         assert_refused(project, run_release(project, definitions), "was made from a different anonymized table")
-        project.run(definitions, CANDIDATES)
-        stored = read_artifact(project.stored(CANDIDATES))
-        header = copy.deepcopy(dict(stored.header))
-        header["scores"]["max_reidentification_probability"] = 0.0
-        write_artifact(project.stored(CANDIDATES), type(stored)(stored.kind, header, stored.frames, stored.made_of))
-        assert_refused(project, run_release(project, definitions), "it was changed")
-        project.run(definitions, CANDIDATES)
-        assert_released(project, run_release(project, definitions))
+        assert_released(project, project.run(definitions, CANDIDATES, "anonymized_release"))
+
+    @pytest.mark.parametrize(
+        ("place", "value"),
+        [
+            (("scores", "max_reidentification_probability"), 0.0),
+            (("settings", "known"), [["age", "plan", "joined", "cost"]]),
+            (("settings", "subject"), "nobody"),
+        ],
+    )
+    def test_an_edited_assessment_is_refused(self, project, place, value):
+        definitions = definitions_of(project, policy=candidates_policy())
+        project.begin_as(_assessed)
+        with project.kept(CANDIDATES):
+            stored = read_artifact(project.stored(CANDIDATES))
+            header = copy.deepcopy(dict(stored.header))
+            group, name = place
+            assert header[group][name] != value
+            header[group][name] = value
+            write_artifact(project.stored(CANDIDATES), type(stored)(stored.kind, header, stored.frames, stored.made_of))
+            assert "it was changed" in refused_because(project, definitions)
+        assert refused_because(project, definitions) == ""
+
+    @pytest.mark.parametrize(
+        ("stage", "conditions"),
+        [
+            (CANDIDATES, [f"{CANDIDATES}_was_made_by_a_run"]),
+            ("anonymized", ["anonymized_is_as_recorded", "anonymized_was_made_of_the_recorded_tables"]),
+            (
+                "source",
+                ["anonymized_was_made_of_the_recorded_tables", f"{CANDIDATES}_stands_on_the_recorded_tables"],
+            ),
+        ],
+    )
+    def test_no_stage_that_the_release_stands_on_may_be_reported_by_hand(self, project, stage, conditions):
+        project.begin_as(_assessed)
+        report_by_hand(project, stage)
+        decided = project.decided(definitions_of(project, policy=candidates_policy()), "anonymized")
+        assert [verdict.name for verdict in decided if verdict.blocks] == conditions
 
     def test_an_assessment_that_fails_refuses_though_no_limit_is_on_it(self, project):
         """The truth check is always an error."""
         asked = {"policy": Policy((Limit("smallest_class", 5),)), "reidentification": ReidentificationSettings()}
         definitions = definitions_of(project, **asked)
-        project.run(definitions, "source", "anonymized")
-        assert_refused(project, run_release(project, definitions), f"no readable {CANDIDATES}")
+        project.begin_as(_assessed)
+        assert refused_because(project, definitions) == ""
+        shutil.rmtree(project.stored(CANDIDATES))
+        assert refused_because(project, definitions) == f"there is no readable {CANDIDATES} in storage"
         reversed_ages = people(300, 1).assign(age=lambda table: table["age"].to_numpy()[::-1])
         reversed_ages.to_parquet(project.root / "data" / "people.parquet", index=False)
-        project.run(definitions, "source")
-        failed = project.run(definitions, CANDIDATES)
+        failed = project.run(definitions, "source", CANDIDATES)
         assert "The true original is not among the candidates of released records, by column" in failure_of(failed)
-        assert_refused(project, run_release(project, definitions), f"no readable {CANDIDATES}")
+        assert f"no readable {CANDIDATES}" in refused_because(project, definitions)
         assert_released(project, project.run(definitions))
-        project.run(definitions_of(project, k=9, **asked), "anonymized")
-        reason = refusal(run_release(project, definitions), "anonymized")
-        assert "was made from a different anonymized table" in reason
 
     def test_an_attacker_who_knows_little_does_not_protect(self, project):
         little = Policy((Limit("max_reidentification_probability", 0.5),), known=(("plan",),))
@@ -107,10 +149,12 @@ class TestReidentification:
             settings = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
             return definitions_of(project, policy=candidates_policy(), anonymized=settings)
 
-        project.run(by({"prefixes": [1]}), "source", "anonymized")
-        project.run(by({"prefixes": [2, 1]}), CANDIDATES)
-        reason = refusal(run_release(project, by({"prefixes": [1]})), "anonymized")
-        assert "own_hierarchies differs from" in reason or f"no readable {CANDIDATES}" in reason
+        released, other = by({"prefixes": [1]}), by({"prefixes": [2, 1]})
+        assert project.run(released, "source", "anonymized").success
+        assert project.run(other, CANDIDATES).success
+        found = refused_because(project, released)
+        assert found == "own_hierarchies differs from what the current policy and contract require"
+        assert refused_because(project, other) == ""
 
     def test_hierarchies_are_known_to_the_assessment(self, project):
         hierarchies = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
@@ -196,9 +240,10 @@ class TestSemanticRisk:
         }
         definitions = definitions_of(project, anonymized=AnonymizationSettings(k=25), **settings)
         project.run(definitions, "source", "anonymized", "suppressed", SEMANTIC)
+        assert refused_because(project, definitions) == ""
         project.run(definitions_of(project, anonymized=AnonymizationSettings(k=30), **settings), "anonymized")
-        assert_refused(project, run_release(project, definitions), "suppressed was made from an earlier version of")
-        assert_released(project, project.run(definitions))
+        found = refused_because(project, definitions)
+        assert found == "suppressed was made from an earlier version of ['anonymized']"
 
     def test_where_nobody_is_left_nothing_is_stored(self, project):
         policy = semantic_policy(0.001)
@@ -210,9 +255,9 @@ class TestSemanticRisk:
         policy = semantic_policy(0.999)
         nominal = definitions_of(project, policy=policy)
         ordinal = definitions_of(project, policy=policy, semantic_risk=SemanticRiskSettings(scales=ORDINAL))
-        project.run(nominal, "source", "anonymized", SEMANTIC)
-        assert_refused(project, run_release(project, ordinal), "scale_digests differs from what the current policy")
-        assert_released(project, run_release(project, nominal))
+        assert project.run(nominal, "source", "anonymized", SEMANTIC).success
+        assert refused_because(project, ordinal).startswith("scale_digests differs from what the current policy")
+        assert refused_because(project, nominal) == ""
 
     def test_people_with_several_records_are_not_counted_as_many(self, project):
         """Sixty people with five records each: every group of five is one person."""
@@ -223,18 +268,16 @@ class TestSemanticRisk:
         limited = definitions_of(
             project, policy=Policy((Limit("smallest_class", 3), Limit("maximum_semantic_risk", 0.2))), **asked
         )
-        project.run(unlimited, "source", "anonymized", SEMANTIC)
-        assert_refused(
-            project, run_release(project, limited), "people_with_several_records differs from what the current policy"
-        )
+        assert_released(project, project.run(unlimited))
+        notes = released_table(project)[1]["figures"][SEMANTIC]["notes"]
+        assert "The semantic risk counts records, not people: 60 people have 300 of the 300 records" in notes[-1]
+        found = refused_because(project, limited)
+        assert found.startswith("people_with_several_records differs from what the current policy")
         failed = failure_of(project.run(limited, SEMANTIC))
         assert "60 people have 300 of the 300 records. Expected one record per person" in failed
         withheld = replace(scales, withhold=True, risk_limit=0.2)
         withholding = definitions_of(project, policy=unlimited_policy(), **asked | {"semantic_risk": withheld})
         assert "60 people have 300 of the 300 records" in failure_of(project.run(withholding, "suppressed"))
-        assert_released(project, run_release(project, unlimited))
-        notes = released_table(project)[1]["figures"][SEMANTIC]["notes"]
-        assert "The semantic risk counts records, not people: 60 people have 300 of the 300 records" in notes[-1]
 
     def test_scales_come_from_the_contract_and_the_source_is_assessed_on_request(self, project):
         contract = copy.deepcopy(CONTRACT)
