@@ -2,8 +2,10 @@
 
 import ast
 import dataclasses
+import html
 import io
 import re
+import runpy
 import shlex
 import tokenize
 from contextlib import suppress
@@ -22,6 +24,7 @@ from privacy_assets.cli import main
 from privacy_assets.contract.contract import ROLES, TableContract
 from privacy_assets.contract.mapping import COLUMN_KEYS
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
+from privacy_assets.orchestration.component.reference import configuration_reference
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.release.metrics import METRICS
@@ -33,7 +36,8 @@ from tests.running_example import PEOPLE
 from tests.shared_data import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+TABLES = runpy.run_path(str(REPOSITORY / "mkdocs_tables.py"))["on_page_markdown"]
+PAGES = {path.relative_to(DOCS).as_posix(): TABLES(path.read_text()) for path in sorted(DOCS.rglob("*.md"))}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 BLOCKS = {name: FENCE.findall(page) for name, page in PAGES.items()}
 LANGUAGES = {"python", "yaml", "sh", "text"}
@@ -207,5 +211,11 @@ def test_the_site_builds_strictly_and_fetches_nothing():
     site = built_site()
     pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
     assert {name.replace(".md", ".html") for name in PAGES} <= set(pages)
+    # Each field has its row, each place its anchor.
+    fields = re.findall(r"(?m)^(?:## |\| )`([\w.<>\[\]]+)`", configuration_reference())
+    assert len(fields) > 200
+    assert [own for own in fields if f"<code>{html.escape(own)}</code>" not in pages["configuration.html"]] == []
+    assert 'id="source"' in pages["configuration.html"]
+    assert [name for name in METRICS if f"<td><code>{name}</code></td>" not in pages["how-to-limits.html"]] == []
     fetched = r"<(?:script|img|iframe)[^>]*\bsrc=.?(?:https?:)?//|<link[^>]*\bhref=.?(?:https?:)?//|@import"
     assert [name for name, page in pages.items() if re.search(fetched, page)] == []

@@ -12,7 +12,7 @@ from tests.shared_data import REPOSITORY
 
 PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs/reference").glob("*.md"))}
 SHOWN = re.compile(r"^::: (\S+)$", re.M)
-NAMED = re.compile(r"\bprivacy_assets\.[a-z]\w*(?:\.\w+)*")
+NAMED = re.compile(r"(?<!python -m )\bprivacy_assets\.[a-z]\w*(?:\.\w+)*")
 
 
 def test_every_public_name_is_on_exactly_one_page():

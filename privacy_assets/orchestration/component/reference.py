@@ -1,48 +1,26 @@
-"""The reference page of the configuration, written from the models.
+"""Reference tables of the documentation: the fields of a release in YAML, and the metrics of a policy.
 
-``python -m privacy_assets.orchestration.component.reference`` prints it.
+``python -m privacy_assets.orchestration.component.reference`` prints them; the documentation is built with them.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from math import isinf
 
+from privacy_assets.display.numbers import yes_or_no
 from privacy_assets.drafting.yaml_text import in_yaml
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import YamlField, fields_of
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
-
-HEAD = """\
-# Configuration
-
-A release in YAML is the file `defs.yaml` in its own folder below the `defs` folder of a Dagster project. This command
-starts one, with every field explained in comments:
-
-```sh
-dg scaffold defs privacy_assets.PrivacyReleaseComponent people
-```
-
-`dg check yaml` shows all errors of one release by line. If a project has several releases, it examines only one file
-(Dagster 1.13), so use `dg check defs` there: it loads all files and stops at the first error, with file and line. It
-also finds errors that only the whole release shows, such as a key that is defined twice.
-Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
-contract, a policy, a function or a synthesizer as Python objects. `post_processing` changes tags, groups, owners,
-descriptions and automation of the assets. Several releases of a project need different names, and the same
-`private_path` and `release_path`.
-
-Set `DAGSTER_HOME` to a persistent directory, as for every Dagster project. The release step looks up in the history
-there which run made its evidence; without it each `dg launch` has its own history, and a release in a later run is
-refused.
-
-This page is generated from the models of the settings.
-"""
+from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
 
 
 def configuration_reference() -> str:
-    """Return the page in Markdown: a table of fields for the component and for each of its settings."""
+    """Return Markdown: a table of fields for the component and for each of its settings."""
     places: dict[type[YamlSettings], list[str]] = {PrivacyReleaseComponent: ["attributes"]}
     for model, place in _places(PrivacyReleaseComponent, ""):
         places.setdefault(model, []).append(place)
-    return HEAD + "".join(_section(model, named) for model, named in places.items())
+    return "\n".join(_section(model, named) for model, named in places.items())
 
 
 def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSettings], str]]:
@@ -55,7 +33,7 @@ def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSe
 
 
 def _section(model: type[YamlSettings], places: list[str]) -> str:
-    lines = [f"\n## {_quoted(places[0])}\n", (model.__doc__ or "").splitlines()[0], ""]
+    lines = [f"## {_quoted(places[0])}\n", (model.__doc__ or "").splitlines()[0], ""]
     if len(places) > 1:
         lines += [f"The same settings are in {', '.join(map(_quoted, places[1:]))}.", ""]
     lines += ["| field | takes | default | meaning | example |", "|---|---|---|---|---|"]
@@ -65,7 +43,23 @@ def _section(model: type[YamlSettings], places: list[str]) -> str:
 
 def _row(field: YamlField) -> str:
     default = "**required**" if field.required else "" if field.default is None else _quoted(field.default)
-    cells = (_quoted(field.name), field.kind, default, field.description, _quoted(in_yaml(field.example)))
+    return _cells(_quoted(field.name), field.kind, default, field.description, _quoted(in_yaml(field.example)))
+
+
+def metrics_reference() -> str:
+    """Return Markdown: a table of the metrics that a policy can limit."""
+    heads = ("metric", "records", "safe side", "range", "default severity", "protects its side alone", "meaning")
+    rows = [_cells(*heads), _cells(*["---"] * len(heads))]
+    for name, metric in METRICS.items():
+        records = "of both sides" if metric.assessment in ON_BOTH_SIDES else SIDES[metric.assessment]
+        safe = "no" if metric.is_yes_no else metric.direction.replace("_", " ")
+        reach = f"from {metric.low:g}" + ("" if isinf(metric.high) else f" to {metric.high:g}")
+        alone = yes_or_no(metric.worst_for_copies) if (at := metric.protects_from) is None else f"{safe} {at:g}"
+        rows.append(_cells(_quoted(name), records, safe, reach, metric.severity, alone, metric.meaning))
+    return "\n".join(rows) + "\n"
+
+
+def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -73,5 +67,8 @@ def _quoted(text: str) -> str:
     return f"`{text}`"
 
 
+TABLES: Mapping[str, Callable[[], str]] = {"fields": configuration_reference, "metrics": metrics_reference}
+"""By the names of their places in the pages."""
+
 if __name__ == "__main__":
-    sys.stdout.write(configuration_reference())
+    sys.stdout.write("\n".join(write() for write in TABLES.values()))

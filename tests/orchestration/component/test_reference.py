@@ -1,25 +1,43 @@
 import re
+import runpy
 
+import pytest
 import yaml
 
 from privacy_assets.orchestration.component import reference
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import fields_of
-from privacy_assets.orchestration.component.reference import configuration_reference
+from privacy_assets.orchestration.component.reference import configuration_reference, metrics_reference
 from privacy_assets.orchestration.component.scaffolder import scaffold_text
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.policy import Limit
 from tests.orchestration.component.yaml_cases import models_of
 from tests.shared_data import REPOSITORY
 
 
-def test_the_reference_page_is_up_to_date():
-    page = (REPOSITORY / "docs" / "configuration.md").read_text()
-    assert page == configuration_reference(), (
-        "run python -m privacy_assets.orchestration.component.reference > docs/configuration.md"
-    )
+def test_the_command_that_the_module_and_the_pages_name_prints_the_tables(capsys):
+    command = f"python -m {reference.__name__}"
+    assert f"``{command}``" in reference.__doc__
+    for page in ("configuration.md", "how-to-limits.md"):
+        assert f"`{command}`" in (REPOSITORY / "docs" / page).read_text()
+    with pytest.warns(RuntimeWarning, match=f"'{reference.__name__}' found in sys.modules"):
+        runpy.run_module(reference.__name__, run_name="__main__")
+    assert capsys.readouterr().out == f"{configuration_reference()}\n{metrics_reference()}"
 
 
-def test_the_module_names_the_command_that_prints_the_page():
-    assert f"``python -m {reference.__name__}``" in reference.__doc__
+def test_every_metric_has_a_row_that_says_when_it_protects_alone():
+    rows = re.findall(r"(?m)^\| `(\w+)` \| .+ \| (\w+) \| ([\w .]+) \| .+ \|$", metrics_reference())
+    assert [(name, severity) for name, severity, _ in rows] == [(name, own.severity) for name, own in METRICS.items()]
+    for name, _, alone in rows:
+        low, high = METRICS[name].low, METRICS[name].high
+        if words := re.fullmatch(r"at (?:least|most) ([\d.]+)", alone):
+            at = float(words[1])
+            step = -0.1 if METRICS[name].direction == "at_least" else 0.1
+            assert [Limit(name, at + by, severity="error").protects for by in (0, step)] == [True, False], name
+        else:
+            some = (max(low, 0) + min(high, 3)) / 2
+            direction = "below" if METRICS[name].is_yes_no else None
+            assert Limit(name, some, direction, severity="error").protects == {"yes": True, "no": False}[alone], name
 
 
 def test_the_reference_has_a_row_for_every_field_of_every_model():
@@ -27,9 +45,8 @@ def test_the_reference_has_a_row_for_every_field_of_every_model():
     assert len(rows) == sum(len(model.model_fields) for model in set(models_of(PrivacyReleaseComponent)))
 
 
-def test_every_example_and_default_is_read_back_from_the_text_of_the_page():
-    page = (REPOSITORY / "docs" / "configuration.md").read_text()
-    sections = dict(re.findall(r"(?ms)^## `([^`]+)`\n(.*?)(?=^## |\Z)", page))
+def test_every_example_and_default_is_read_back_from_the_text_of_the_tables():
+    sections = dict(re.findall(r"(?ms)^## `([^`]+)`\n(.*?)(?=^## |\Z)", configuration_reference()))
     places = {"attributes": PrivacyReleaseComponent}
     for model, place in reference._places(PrivacyReleaseComponent, ""):
         if model not in places.values():
