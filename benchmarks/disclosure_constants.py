@@ -28,6 +28,7 @@ from disclosure_tables import INNOCENT, LEAKING, divided, interpolated, table_of
 from measurements import Measurements, add_json_option
 
 from privacy_assets.disclosure import pooled_records, scores
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.permutation_test import adjusted_p_values, as_integers, p_values, permuted_sums
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 
@@ -108,21 +109,25 @@ def all_scores(original: object, synthetic: object, control: object, max_known: 
             with patch.object(pooled_records, "MOST_BINS", n):
                 records = pooled_records.pool_records(frames, people)
             attack = scores.Attack(np.arange(len(records.columns)), max_known, np.arange(records.n_real))
-            found[f"singling out, {n} bins"] = scores._single_out(records, attack, workers)
-            found[f"nearest, {n} bins"] = surprising_guesses(scores._guess(records, attack, workers))
+            found[f"singling out, {n} bins"] = scores.single_out_records(records, attack, workers)["singled_out"]
+            found[f"nearest, {n} bins"] = surprising_guesses(
+                scores.guess_from_nearest(records, attack, workers)["guessed"]
+            )
             if n == 20:
                 as_it_is = records
         with patch.object(scores, "distance_codes", missing_like_the_median):
-            found["nearest, missing like the median"] = surprising_guesses(scores._guess(as_it_is, attack, workers))
-        found["linkability"] = scores._link(as_it_is, attack, workers)
-        found["claims of 1"] = scores._count_claims(as_it_is, attack, workers, None)[0]
+            found["nearest, missing like the median"] = surprising_guesses(
+                scores.guess_from_nearest(as_it_is, attack, workers)["guessed"]
+            )
+        found["linkability"] = scores.link_records(as_it_is, attack, workers)["linked"]
+        found["claims of 1"] = scores.count_claims_on_records(as_it_is, attack, workers)["claim_score"]
         found |= claims_by_count(as_it_is, attack.sets)
         for penalty in PENALTIES:
             with patch.object(scores, "EQUALITY", penalty):
-                closeness = scores._find_closest(as_it_is, attack, workers)
+                closeness = scores.find_closest_records(as_it_is, attack, workers)["closeness"]
             for share in SHARES if penalty == 4 else (0.5,):
                 found[f"closest {share:g} %, {penalty:g}"] = closest(closeness, share / 100)
-        found["rare text"] = scores._count_rare(as_it_is, attack.rows)
+        found["rare text"] = scores.count_rare_texts(as_it_is, attack)["n_rare"]
     made = set(map(bytes, np.ascontiguousarray(as_it_is.exact.synthetic.T)))
     found["verbatim"] = np.array([bytes(own) in made for own in np.ascontiguousarray(as_it_is.exact.real.T)])
     return found
@@ -136,9 +141,11 @@ def missing_like_the_median(records: pooled_records.PooledRecords) -> tuple[pool
     return codes, unit
 
 
-def surprising_guesses(guessed: np.ndarray) -> np.ndarray:
-    rates = guessed.mean(axis=1)
-    return -np.log(np.where(rates > 0, rates, 1.0)) @ guessed
+def surprising_guesses(
+    records: pooled_records.PooledRecords, attack: scores.Attack, workers: scores.Workers
+) -> np.ndarray:
+    found = scores.guess_from_nearest(records, attack, workers)
+    return CRITERIA["inference_near"].score(found, found)
 
 
 def closest(closeness: np.ndarray, share: float) -> np.ndarray:

@@ -50,6 +50,7 @@ from privacy_assets.anonymization.anonymized_table import measure_anonymity
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.columns.unknown_values import said_of_blind
 from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.mpucc.assess import assess_mpuccs
@@ -225,10 +226,8 @@ PROMISES: Mapping[str, Promise] = {
     "verbatim_copies": COPIES,
     "excess_copy_rate": EXCESS,
     "leakage_detected": TEST,
-    "singling_out_excess": UPPER_END,
-    "linkability_excess": UPPER_END,
+    **{f"{name}_excess": UPPER_END for name, criterion in CRITERIA.items() if criterion.share_of},
     "inference_excess": GUESSES,
-    "near_copies_excess": UPPER_END,
     "rare_values_released": RARE,
 }
 """What each metric promises; a new one of another assessment is added here, for every family of its side."""

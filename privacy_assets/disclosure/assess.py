@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
+from privacy_assets.disclosure.criteria import CRITERIA, Evidence
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
@@ -22,20 +23,16 @@ from privacy_assets.disclosure.permutation_test import (
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import (
     CONFIDENCE,
-    SHARES,
     DisclosureAssessment,
     difference_of_means,
     difference_of_ratios,
     difference_of_shares,
 )
 from privacy_assets.disclosure.scores import (
-    CRITERIA,
     Attack,
     DisclosureProgress,
-    Evidence,
     Workers,
     gather_evidence,
-    measure_all,
     score_records,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
@@ -174,7 +171,7 @@ def examine_criteria(
     """Score the people, and test whether the scores of the originals are higher than those of the controls."""
     evidence = gather_evidence(records, attack, workers)
     of_people = OfPeople(records, attack.rows)
-    scores = of_people.mean(score_records(evidence, measure_all(evidence)))
+    scores = of_people.mean(score_records(evidence, evidence))
     whole, units = as_integers(scores)
     n_original = of_people.n_original
     report = workers.counter("permutations", n_permutations)
@@ -217,15 +214,13 @@ def _assess(
     evidence, of_people = examined.evidence, examined.of_people
     split, copied = find_power(examined, records, attack, workers, divisions, others)
     rows, n_original = [], of_people.n_original
-    for j, (criterion, adjusted) in enumerate(zip(CRITERIA, examined.adjusted, strict=True)):
+    for j, ((name, criterion), adjusted) in enumerate(zip(CRITERIA.items(), examined.adjusted, strict=True)):
         own = examined.scores[:, j]
-        if criterion in SHARES:
-            excess = difference_of_shares(own[:n_original], own[n_original:])
-        else:
-            excess = difference_of_means(own[:n_original], own[n_original:])
+        difference = difference_of_shares if criterion.share_of else difference_of_means
+        excess = difference(own[:n_original], own[n_original:])
         share = None if (n := copied[j]) is None else n / n_original
         means = float(own[:n_original].mean()), float(own[n_original:].mean())
-        rows.append((criterion, *means, *excess, float(examined.p[j]), float(adjusted), share))
+        rows.append((name, *means, *excess, float(examined.p[j]), float(adjusted), share))
     names = ("criterion", "original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
@@ -284,7 +279,7 @@ def _overall(
 def _inferred(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> dict[str, Any]:
     """Return how much more often these columns of originals are guessed from the nearest record."""
     columns = [records.columns.index(name) for name in names]
-    right = of_people.sum(evidence.guessed[columns].mean(axis=0))
+    right = of_people.sum(evidence["guessed"][columns].mean(axis=0))
     excess = difference_of_ratios(right, of_people.n_records, of_people.n_original)
     return {"inference_excess": excess.value, "inference_interval": [excess.low, excess.high]}
 
@@ -295,7 +290,7 @@ def _by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople, 
     for name in names:
         j = records.columns.index(name)
         claims, right, guessed = (
-            of_people.sum(own[j]) for own in (evidence.n_claims, evidence.n_right, evidence.guessed)
+            of_people.sum(own[j]) for own in (evidence["n_claims"], evidence["n_right"], evidence["guessed"])
         )
         for attacker, correct, n in (("claims", right, claims), ("nearest", guessed, of_people.n_records)):
             sides = [(correct[side].sum(), n[side].sum()) for side in (slice(first), slice(first, None))]

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
+from privacy_assets.disclosure.criteria import CRITERIA, in_words
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
-from privacy_assets.disclosure.scores import CRITERIA, Attack, DisclosureProgress, Workers
+from privacy_assets.disclosure.scores import Attack, DisclosureProgress, Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
-from privacy_assets.disclosure.words import WORDS
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.preprocess import separate_people
 from privacy_assets.setting_checks import threads_to_use
@@ -88,10 +88,10 @@ def _assess_again(
     attack = Attack(known, settings.max_known, draw_people(records, n_examined, others))
     with Workers(threads_to_use(None), progress) as workers:
         examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
-        failed = [WORDS[name] for name, p in zip(CRITERIA, examined.adjusted, strict=True) if p <= LEVEL]
+        failed = [name for name, p in zip(CRITERIA, examined.adjusted, strict=True) if p <= LEVEL]
         least = float(examined.adjusted.min())
         if failed:
-            return True, least, ", ".join(failed)
+            return True, least, in_words(failed)
         split, copied = find_power(examined, records, attack, workers, divisions, others)
     n_detectable = sum(n is not None for n in copied)
     return False if is_answered(n_detectable, float(split.min())) else None, least, ""

@@ -8,23 +8,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.disclosure.criteria import CRITERIA, Evidence, number_of_closest
 from privacy_assets.disclosure.pooled_records import PooledRecords
-from privacy_assets.disclosure.scores import (
-    CRITERIA,
-    Attack,
-    Evidence,
-    Workers,
-    gather_evidence,
-    measure_all,
-    number_of_closest,
-    plant_copies,
-    score_records,
-)
+from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, plant_copies, score_records
 
 MOST_PAIRS: Final = 2_500_000_000
 """Largest number of pairs of real and synthetic records for which all real records are examined."""
 DEFAULT_SAMPLE: Final = 10_000
 MOST_PLANTED: Final = 200
+(RATIONED,) = (place for place, criterion in enumerate(CRITERIA.values()) if criterion.is_rationed)
+"""Place of the only criterion for which copies compete."""
 
 
 class OfPeople:
@@ -73,19 +66,18 @@ class PlantedCopies:
         """Return what copies of m people add to their scores, and the remaining share of each score for all others.
 
         They are drawn from a bootstrap of the planted copies, so that the uncertainty of the effect counts. The number
-        of closest records is fixed: many copies, and others that are as close, share the score of near copies.
+        of closest records is fixed: many copies, and others that are as close, share the rationed score.
         """
         n_copied, n_criteria = self.added.shape
         known = np.asarray(rng.integers(0, n_copied, size=n_copied))
         drawn = known[rng.integers(0, n_copied, size=m)]
         d, left = self.added[drawn], np.ones(n_criteria)
-        near = CRITERIA.index("near_copies")
-        of_person, left[near] = self._closest(np.bincount(drawn, minlength=n_copied))
-        d[:, near] = of_person[drawn]
+        of_person, left[RATIONED] = self._closest(np.bincount(drawn, minlength=n_copied))
+        d[:, RATIONED] = of_person[drawn]
         return d, left
 
     def _closest(self, times: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
-        """Return the score of near copies of each person, copied this many times, and the remaining share of others."""
+        """Return the rationed score of each person, copied this many times, and the remaining share of others."""
         n_closest, weight = number_of_closest(self.n_records), self.n_records / len(self.of_others)
         others = self.of_others[: int(np.ceil(n_closest / weight))]
         closeness = np.concatenate([self.closeness, others])
@@ -117,11 +109,12 @@ def effect_of_copies(
     # All records of each person, unless a person has more than there are synthetic records.
     rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
-    found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
+    found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence)
     of_copied = OfPeople(records, rows)
-    copied = of_copied.mean(score_records(found, measure_all(evidence)))
+    copied = of_copied.mean(score_records(found, evidence))
     added = np.asarray(copied - scores[np.searchsorted(of_people.people, of_copied.people)], np.float64)
-    return PlantedCopies(added, found.closeness, of_copied.owner, np.sort(evidence.closeness)[::-1], len(attack.rows))
+    of_others = np.sort(evidence["closeness"])[::-1]
+    return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows))
 
 
 def people_to_examine(n_real: int, n_synthetic: int, sample: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from privacy_assets.disclosure.words import WORDS
+from privacy_assets.disclosure.criteria import CRITERIA, in_words
 from privacy_assets.display.numbers import percent
 from privacy_assets.display.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
 
@@ -34,14 +34,14 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
         axes.plot([at], [place], marker="o", color=BLUE)
         most = max(most, abs(at) + REACH)
     axes.axvline(0, color=GRAY, linestyle="--", linewidth=1)
-    axes.set_yticks(range(len(rows)), [WORDS[row["criterion"]] for row in reversed(rows)])
+    axes.set_yticks(range(len(rows)), [CRITERIA[row["criterion"]].words for row in reversed(rows)])
     axes.set_xlim(-1.1 * most, 1.1 * most)
     sides = ["control\nrevealed more", "no\ndifference", "originals\nrevealed more"]
     axes.set_xticks([-0.7 * most, 0, 0.7 * most], sides, fontsize=8)
     axes.tick_params(axis="x", length=0)
-    found = [WORDS[row["criterion"]] for row in rows if row["adjusted_p_value"] <= level]
+    found = [row["criterion"] for row in rows if row["adjusted_p_value"] <= level]
     if found:
-        said = f"More is revealed about originals than about people whom the synthesizer never saw: {', '.join(found)}."
+        said = f"More is revealed about originals than about people whom the synthesizer never saw: {in_words(found)}."
     elif is_answered:
         said = (
             "No more is revealed about originals than about people whom the synthesizer never saw, given chance and "

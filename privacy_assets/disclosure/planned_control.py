@@ -25,7 +25,7 @@ from privacy_assets.disclosure.permutation_test import (
     raise_until_detected,
 )
 from privacy_assets.disclosure.pooled_records import pool_records
-from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, measure_all, score_records
+from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, score_records
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.mpucc.control_size import (
     COPIED_SHARE,
@@ -119,7 +119,7 @@ def rehearse(
     with Workers(threads_to_use(n_threads), None) as workers:
         evidence = gather_evidence(records, attack, workers)
         of_people = OfPeople(records, rows)
-        scores = of_people.mean(score_records(evidence, measure_all(evidence)))
+        scores = of_people.mean(score_records(evidence, evidence))
         effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
     return Rehearsal(scores, effect, n_people, len(table) / n_people, settings)
 

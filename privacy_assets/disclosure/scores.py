@@ -1,15 +1,4 @@
-"""Scores of real records: what the synthetic records reveal about each, whether it is an original or not.
-
-=================  ==================================================================================================
-criterion          score of a real record x
-=================  ==================================================================================================
-singling_out       1 if some set of columns has x's values in exactly one synthetic record and of one real person
-linkability        1 if two disjoint sets lead to one and the same synthetic record
-inference_exact    claims of sets on other columns that are right, less what such claims are right on average
-inference_near     values that the nearest synthetic record on all other columns has too, rarely guessed ones most
-near_copies        1 for the 0.5 % of the records whose closest synthetic record is the most surprising, at least 12
-rare_text          values of text that fewer than 3 real people have, and a synthetic record has too
-=================  ==================================================================================================
+"""Evidence on real records: what the synthetic records reveal about each, whether it is an original or not.
 
 No score uses who is an original. Definitions: ``docs/disclosure.md``.
 """
@@ -18,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
@@ -25,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import people_of_values
+from privacy_assets.disclosure.criteria import CRITERIA, Evidence
 from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
 from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
 from privacy_assets.kernels.slices import SlicePool
 
-CRITERIA: Final = ("singling_out", "linkability", "inference_exact", "inference_near", "near_copies", "rare_text")
-CLOSEST_SHARE: Final = 0.005
-FEWEST_CLOSEST: Final = 12
-"""Fewer records are not evidence: with two originals per control, 12 are all originals in 0.8 % of the divisions."""
 RARE_BELOW: Final = 3
 """A text value that fewer people have is rare."""
 EQUALITY: Final = 4.0
@@ -145,80 +132,40 @@ class Attack:
         return np.array([[*own, *[-1] * (size - len(own))] for own in found], np.int64)
 
 
-class Evidence(NamedTuple):
-    """What the synthetic records reveal about each examined real record.
-
-    Attributes
-    ----------
-    singled_out, linked : ndarray of shape (n_scored,), dtype=uint8
-        Whether the record is singled out or linked.
-    claim_score : ndarray of shape (n_scored,), dtype=float64
-        Right claims beyond the precision of such claims.
-    n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32
-        Claims on each column, and right claims.
-    precision : ndarray of shape (n_sets, n_columns), dtype=float64
-        Share of right claims.
-    guessed : ndarray of shape (n_columns, n_scored), dtype=float64
-        Probability that the nearest record guesses each value right.
-    closeness : ndarray of shape (n_scored,), dtype=int32
-        Closeness of the closest record.
-    n_rare : ndarray of shape (n_scored,), dtype=int64
-        Rare values of text that synthetic records have, too.
-    """
-
-    singled_out: NDArray[np.uint8]
-    linked: NDArray[np.uint8]
-    claim_score: NDArray[np.float64]
-    n_claims: NDArray[np.int32]
-    n_right: NDArray[np.int32]
-    precision: NDArray[np.float64]
-    guessed: NDArray[np.float64]
-    closeness: NDArray[np.int32]
-    n_rare: NDArray[np.int64]
-
-
 def gather_evidence(
-    records: PooledRecords, attack: Attack, workers: Workers, precision: NDArray[np.float64] | None = None
+    records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
 ) -> Evidence:
-    """Examine real records.
-
-    Parameters
-    ----------
-    records : PooledRecords
-        The tables.
-    attack : Attack
-        Known columns and the records to examine.
-    workers : Workers
-        Threads.
-    precision : ndarray of shape (n_sets, n_columns), optional
-        Precision of claims, if it was computed with more records than are examined now.
-    """
-    claims = _count_claims(records, attack, workers, precision)
-    distinct = records.distinct
-    return Evidence(
-        _single_out(records, attack, workers, np.ascontiguousarray(records.binned.synthetic[:, distinct])),
-        _link(records, attack, workers, np.ascontiguousarray(records.exact.synthetic[:, distinct])),
-        *claims,
-        _guess(records, attack, workers),
-        _find_closest(records, attack, workers),
-        _count_rare(records, attack.rows),
-    )
+    """Examine real records; ``whole`` is the evidence on more records than are examined now, if there is some."""
+    found: dict[str, NDArray[Any]] = {}
+    for place in dict.fromkeys(criterion.needs for criterion in CRITERIA.values()):
+        module, _, function = place.rpartition(".")
+        found |= getattr(import_module(f"privacy_assets.disclosure.{module}"), function)(
+            records, attack, workers, whole
+        )
+    return found
 
 
-def _single_out(
-    records: PooledRecords, attack: Attack, workers: Workers, synthetic: NDArray[np.int32]
-) -> NDArray[np.uint8]:
+def score_records(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
+    """Return the scores of all criteria, of shape (n_scored, n_criteria), given the evidence on all records."""
+    return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in CRITERIA.values()])
+
+
+def single_out_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
+    """Return whether each record is ``singled_out``, of shape (n_scored,)."""
     sets, codes = attack.sets, records.binned
+    synthetic = np.ascontiguousarray(codes.synthetic[:, records.distinct])
     scored, singled_out = codes.take(attack.rows), np.zeros(len(attack.rows), np.uint8)
 
     def work(begin: int, stop: int) -> None:
         single_out(sets, begin, stop, scored, codes.real, synthetic, records.n_binned, records.people, singled_out)
 
     workers.run("singling out", len(sets), work)
-    return singled_out
+    return {"singled_out": singled_out}
 
 
-def _link(records: PooledRecords, attack: Attack, workers: Workers, synthetic: NDArray[np.int32]) -> NDArray[np.uint8]:
+def link_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
+    """Return whether each record is ``linked``, of shape (n_scored,)."""
+    synthetic = np.ascontiguousarray(records.exact.synthetic[:, records.distinct])
     sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
     # Known columns are renumbered, so that they fit into a word.
     number = np.zeros(len(records.columns), np.uint64)
@@ -240,15 +187,24 @@ def _link(records: PooledRecords, attack: Attack, workers: Workers, synthetic: N
         workers.run("matching", len(sets), match)
         workers.run("linking", len(own), compare)
         linked[first : first + len(own)] = own
-    return linked
+    return {"linked": linked}
 
 
-def _count_claims(
-    records: PooledRecords, attack: Attack, workers: Workers, precision: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+def count_claims_on_records(
+    records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
+) -> Evidence:
+    """Count claims on the values of each record.
+
+    Returns
+    -------
+    dict
+        ``claim_score`` of shape (n_scored,), right claims beyond the precision of such claims; ``n_claims`` and
+        ``n_right`` of shape (n_columns, n_scored), claims on each column and right ones; ``precision`` of shape
+        (n_sets, n_columns), the share of right claims among all examined records.
+    """
     sets, scored = attack.sets, records.exact.take(attack.rows)
-    is_given = precision is not None
-    shares = precision if precision is not None else np.zeros((len(sets), len(records.columns)))
+    is_given = whole is not None
+    shares = np.zeros((len(sets), len(records.columns))) if whole is None else whole["precision"]
 
     def state() -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         return np.zeros(scored.shape[1], np.int64), np.zeros(scored.shape, np.int32), np.zeros(scored.shape, np.int32)
@@ -270,10 +226,11 @@ def _count_claims(
 
     found = workers.run("claims", len(sets), work, state)
     score, n_claims, n_right = (sum(own[i] for own in found) for i in range(3))
-    return score / ONE, n_claims, n_right, shares
+    return {"claim_score": score / ONE, "n_claims": n_claims, "n_right": n_right, "precision": shares}
 
 
-def _guess(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.float64]:
+def guess_from_nearest(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
+    """Return the probability that the nearest record guesses each value right: ``guessed``, (n_columns, n_scored)."""
     codes, unit = distance_codes(records)
     is_known = np.zeros(len(records.columns), np.bool_)
     is_known[attack.known] = True
@@ -295,10 +252,13 @@ def _guess(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[
         )
 
     workers.run("guessing", len(attack.rows), work)
-    return right
+    return {"guessed": right}
 
 
-def _find_closest(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.int32]:
+def find_closest_records(
+    records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None
+) -> Evidence:
+    """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,)."""
     n_columns = len(records.columns)
     counts = np.arange(1, records.n_real + 1)
     weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
@@ -348,10 +308,12 @@ def _find_closest(records: PooledRecords, attack: Attack, workers: Workers) -> N
         )
 
     workers.run("near copies", len(attack.rows), work)
-    return closeness
+    return {"closeness": closeness}
 
 
-def _count_rare(records: PooledRecords, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def count_rare_texts(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
+    """Return the rare text values of each record that some synthetic record has: ``n_rare``, of shape (n_scored,)."""
+    rows = attack.rows
     n_rare = np.zeros(len(rows), np.int64)
     for j, kind in enumerate(records.kinds):
         if kind != "text":
@@ -362,54 +324,7 @@ def _count_rare(records: PooledRecords, rows: NDArray[np.int64]) -> NDArray[np.i
         if records.missing[j] >= 0:
             is_rare[records.missing[j]] = False
         n_rare += is_rare[real[rows]]
-    return n_rare
-
-
-class Yardstick(NamedTuple):
-    """Statistics of all examined records, by which each record is scored.
-
-    Attributes
-    ----------
-    surprise : ndarray of shape (n_columns,), dtype=float64
-        Minus the logarithm of the share of right guesses; 0 without right guesses.
-    edge : int
-        Closeness above which a record is among the closest.
-    at_edge : float
-        Score of a record with that closeness; records at the edge share the remaining score.
-    """
-
-    surprise: NDArray[np.float64]
-    edge: int
-    at_edge: float
-
-
-def number_of_closest(n_records: float) -> float:
-    """Return how many of n records count as the closest."""
-    return max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
-
-
-def measure_all(evidence: Evidence) -> Yardstick:
-    """Summarize the evidence on all examined records."""
-    rates = evidence.guessed.mean(axis=1)
-    n_records = len(evidence.closeness)
-    n_closest = number_of_closest(n_records)
-    edge = int(np.sort(evidence.closeness)[::-1][int(np.ceil(n_closest)) - 1])
-    n_above, n_at = int((evidence.closeness > edge).sum()), int((evidence.closeness == edge).sum())
-    return Yardstick(-np.log(np.where(rates > 0, rates, 1.0)), edge, (n_closest - n_above) / n_at)
-
-
-def score_records(evidence: Evidence, yardstick: Yardstick) -> NDArray[np.float64]:
-    """Return the scores of all criteria, of shape (n_scored, n_criteria)."""
-    is_closest = np.where(evidence.closeness == yardstick.edge, yardstick.at_edge, evidence.closeness > yardstick.edge)
-    scores = (
-        evidence.singled_out,
-        evidence.linked,
-        evidence.claim_score,
-        yardstick.surprise @ evidence.guessed,
-        is_closest,
-        evidence.n_rare,
-    )
-    return np.column_stack([np.asarray(own, np.float64) for own in scores])
+    return {"n_rare": n_rare}
 
 
 def plant_copies(

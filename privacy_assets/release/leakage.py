@@ -3,23 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from privacy_assets.disclosure.words import WORDS
+from privacy_assets.disclosure.criteria import CRITERIA, in_words
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
 
 LEVEL = 0.05
 """Level of the joint test of all criteria, with which adjusted p values are compared."""
-WHAT_HELPS = {
-    "singling_out": "Coarsen or leave out the columns with the most distinct values.",
-    "linkability": "Coarsen or leave out the columns with the most distinct values.",
-    "inference_exact": "Coarsen the columns that are inferred: combinations that few people have are repeated as "
-    "observed.",
-    "inference_near": "Coarsen the columns that are inferred, or make them with larger leaves or more noise.",
-    "near_copies": "Round numbers that are repeated exactly, use larger leaves or a smoother synthesizer, and never "
-    "copy or interpolate between records.",
-    "rare_text": "Leave out the column, or let the synthesizer redraw its rare values.",
-}
 TOO_LITTLE_SEEN = (
     "Keep more people as control (a smaller train_fraction), use more records, or let the policy accept that copies of "
     "more people go unnoticed (required.detectable_share)."
@@ -65,7 +55,7 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     failed = failed_criteria(scores)
     unseen = unseen_in_people(scores)
     if decided == 1.0:
-        found = f"{', '.join(WORDS[name] for name in failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
+        found = f"{in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
         return LeakageFigures(metrics, found, advice(failed))
     if decided is None and is_answered:
         return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)
@@ -76,14 +66,14 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
 
 def failed_criteria(scores: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the criteria by which the records reveal more about originals than about the control."""
-    return tuple(name for name in WORDS if _at_most(scores.get(f"{name}_adjusted_p_value"), LEVEL))
+    return tuple(name for name in CRITERIA if _at_most(scores.get(f"{name}_adjusted_p_value"), LEVEL))
 
 
 def advice(failed: Sequence[str]) -> str:
     """Return advice against the failed criteria."""
-    if len(failed) >= len(WORDS) - 1:
+    if len(failed) >= len(CRITERIA) - 1:
         return MOST_CRITERIA
-    return " ".join(dict.fromkeys(f"{WORDS[name].capitalize()}: {WHAT_HELPS[name]}" for name in failed))
+    return " ".join(f"{CRITERIA[name].words.capitalize()}: {CRITERIA[name].what_helps}" for name in failed)
 
 
 def unseen_in_people(scores: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, yes_or_no
 
@@ -329,18 +330,14 @@ METRICS: Mapping[str, Metric] = {
             needs_control=True,
             is_yes_no=True,
         ),
-        singling_out_excess=_excess(
-            "singling_out_interval", "share of originals singled out beyond that of the control"
-        ),
-        linkability_excess=_excess(
-            "linkability_interval", "share of originals whose records can be linked beyond that of the control"
-        ),
+        **{
+            f"{name}_excess": _excess(f"{name}_interval", f"share of originals {share} beyond that of the control")
+            for name, criterion in CRITERIA.items()
+            if (share := criterion.share_of)
+        },
         inference_excess=_excess(
             "inference_interval",
             "share of originals' values that are guessed right from the nearest record, beyond that of the control",
-        ),
-        near_copies_excess=_excess(
-            "near_copies_interval", "share of originals with a near copy beyond that of the control"
         ),
     ),
     **_of(

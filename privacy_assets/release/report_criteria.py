@@ -9,64 +9,16 @@ References
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.leakage import LEVEL
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, REIDENTIFICATION, SEMANTIC
 
-CRITERIA = "criteria"
+ROWS = "criteria"
 GUESSED = "guessed_columns"
 HEADINGS = ("Criterion", "Question", "About", "Finding", "Difference, 95 % interval", "Not answered")
-
-
-class _Question(NamedTuple):
-    """A criterion of the disclosure test in the words of the law."""
-
-    criterion: str
-    asked: str
-    is_share: bool
-    not_answered: str
-
-
-_QUESTIONS = {
-    "singling_out": _Question(
-        "Singling out",
-        "Do some known columns have a person's values in one synthetic record, and nobody else's?",
-        True,
-        "who can also be found in the control by rare values",
-    ),
-    "linkability": _Question(
-        "Linkability",
-        "Do two sets of columns without a common column lead to the same single synthetic record?",
-        True,
-        "other releases of the same people",
-    ),
-    "inference_exact": _Question(
-        "Inference",
-        "If all synthetic records with a person's other values agree on a value, is it right?",
-        False,
-        "what can be inferred about everybody: statistics",
-    ),
-    "inference_near": _Question(
-        "Inference",
-        "Are values, especially rare ones, guessed right from the nearest synthetic record?",
-        False,
-        "what can be inferred about everybody: statistics",
-    ),
-    "near_copies": _Question(
-        "Membership",
-        "Is some synthetic record surprisingly close?",
-        True,
-        "copies of so few people that they might have gone unnoticed",
-    ),
-    "rare_text": _Question(
-        "Membership",
-        "Do synthetic records have texts that fewer than 3 people have?",
-        False,
-        "texts that the synthesizer invented",
-    ),
-}
 
 
 def questions_of_the_law(figures: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -82,23 +34,23 @@ def questions_of_the_law(figures: Mapping[str, Any], settings: Mapping[str, Any]
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for row in found.get(CRITERIA, ()):
-        question = _QUESTIONS[row["criterion"]]
-        write = percent if question.is_share else number
+    for row in found.get(ROWS, ()):
+        criterion = CRITERIA[row["criterion"]]
+        write = percent if criterion.share_of else number
         original, control = write(row["original"]), write(row["control"])
         found_on_both_sides = (
             f"{original} of originals, {control} of the control"
-            if question.is_share
+            if criterion.share_of
             else f"mean score {original} of originals, {control} of the control (a higher score reveals more)"
         )
         verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
         yield (
-            question.criterion,
-            question.asked,
+            criterion.law,
+            criterion.question,
             _of_whom(found),
             f"{found_on_both_sides}: {verdict} (adjusted p value {number(row['adjusted_p_value'])})",
             f"{write(row['low'])} to {write(row['high'])}",
-            f"{question.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
+            f"{criterion.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
         )
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
-from privacy_assets.disclosure.scores import CRITERIA
 from privacy_assets.disclosure.sides import _chance_of, count_shared
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -281,7 +281,7 @@ def test_an_exception_of_the_progress_ends_the_work_and_its_threads():
     with pytest.raises(StoppedError):
         assess_disclosure(original, synthetic, control, progress=stop)
     assert threading.active_count() == n_threads
-    assert stages[:2] == ["claims", "singling out"]
+    assert stages[:2] == ["singling out", "matching"]
 
 
 ORIGINAL, CONTROL, SYNTHETIC = sides(100, 60, 80)

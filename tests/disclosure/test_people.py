@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from privacy_assets.disclosure.criteria import CRITERIA, number_of_closest
 from privacy_assets.disclosure.people import PlantedCopies
-from privacy_assets.disclosure.scores import CRITERIA, number_of_closest
 
-NEAR = CRITERIA.index("near_copies")
+NEAR = list(CRITERIA).index("near_copies")
 
 
 def planted(closeness, owner, of_others, n_records=None):

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.disclosure import pooled_records
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
     Attack,
     Workers,
     gather_evidence,
-    measure_all,
     plant_copies,
     score_records,
 )
@@ -21,6 +21,9 @@ from tests.mixed_tables import table_pairs
 from tests.reference import disclosure as reference
 
 UNIT = 1000
+NEAR = list(CRITERIA).index("near_copies")
+COMPARED = {"singled_out", "linked", "claim_score", "n_claims", "n_right", "guessed", "closeness", "n_rare"}
+"""Evidence that `compare` compares with a reference; precision is compared as part of the score of claims."""
 
 
 def evidence_of(original, control, synthetic, people=None, known=None, max_known=3, rows=None):
@@ -45,17 +48,18 @@ def compare(original, control, synthetic, people=None, known=None, max_known=3):
     score, n_claims, n_right, _ = reference.claims(real, made, sets)
     is_text = [kind == "text" for kind in records.kinds]
     unique, unique_in_bins = (reference.distinct(rows, made) for rows in (made, made_in_bins))
-    assert found.n_claims.T.tolist() == n_claims
-    assert found.n_right.T.tolist() == n_right
-    assert found.claim_score == pytest.approx([float(own) for own in score], abs=1e-3)
+    assert found["n_claims"].T.tolist() == n_claims
+    assert found["n_right"].T.tolist() == n_right
+    assert found["claim_score"] == pytest.approx([float(own) for own in score], abs=1e-3)
     for i, x in enumerate(real):
-        assert found.singled_out[i] == reference.is_singled_out(in_bins[i], in_bins, owners, unique_in_bins, sets)
-        assert found.linked[i] == reference.is_linked(x, unique, sets)
-        assert found.closeness[i] == max(reference.closeness(x, s, real, has_distance) for s in made)
-        assert found.n_rare[i] == reference.n_rare(x, real, owners, made, is_text)
+        assert found["singled_out"][i] == reference.is_singled_out(in_bins[i], in_bins, owners, unique_in_bins, sets)
+        assert found["linked"][i] == reference.is_linked(x, unique, sets)
+        assert found["closeness"][i] == max(reference.closeness(x, s, real, has_distance) for s in made)
+        assert found["n_rare"][i] == reference.n_rare(x, real, owners, made, is_text)
         for j in range(len(x)):
             expected = reference.guess(in_bins[i], placed[i], made_placed, made_in_bins, j, columns, has_distance, UNIT)
-            assert found.guessed[j, i] == pytest.approx(float(expected))
+            assert found["guessed"][j, i] == pytest.approx(float(expected))
+    assert set(found) == COMPARED | {"precision"}
     return found
 
 
@@ -88,7 +92,7 @@ def mixed(n, seed):
 def test_numbers_of_many_values_are_in_bins(seed):
     tables = [mixed(n, 10 * seed + i) for i, n in enumerate((40, 25, 50))]
     found = compare(*tables)
-    assert 0 < found.singled_out.sum() < len(found.singled_out)
+    assert 0 < found["singled_out"].sum() < len(found["singled_out"])
 
 
 def test_people_and_known_columns_are_those_given():
@@ -104,7 +108,7 @@ def test_values_of_more_than_64_columns_are_claimed():
     for table in tables:
         table["c68"] = table["c69"]
     found = compare(*tables, known=[0, 30, 69], max_known=2)
-    assert found.n_claims[68].sum() > found.n_claims[67].sum() > 0
+    assert found["n_claims"][68].sum() > found["n_claims"][67].sum() > 0
 
 
 @pytest.mark.parametrize("n_synthetic", [40, 9000])
@@ -126,7 +130,7 @@ def test_numbers_of_more_values_than_bins_are_compared_in_blocks(n_synthetic):
                 assert len(np.unique(pool[:, j])) == 4
             n = (np.abs(pool[:, j] - pool[i, j])[None, :] <= far[:, None]).sum(axis=1)
             total += np.rint(-np.log(n / 300) * 1000) + 4000 * (far == 0)
-        assert found.closeness[i] == total.max()
+        assert found["closeness"][i] == total.max()
 
 
 def test_a_sample_has_the_scores_of_the_whole():
@@ -135,12 +139,12 @@ def test_a_sample_has_the_scores_of_the_whole():
     rows = np.array([3, 17, 55, 61, 99])
     some, records, part = evidence_of(*tables, rows=rows)
     with Workers(1, None) as workers:
-        some = gather_evidence(records, part, workers, whole.precision)
+        some = gather_evidence(records, part, workers, whole)
     for name in ("singled_out", "linked", "closeness", "n_rare"):
-        assert getattr(some, name).tolist() == getattr(whole, name)[rows].tolist()
-    assert np.array_equal(some.claim_score, whole.claim_score[rows])
-    assert np.array_equal(some.guessed, whole.guessed[:, rows])
-    assert np.array_equal(some.n_claims, whole.n_claims[:, rows])
+        assert some[name].tolist() == whole[name][rows].tolist()
+    assert np.array_equal(some["claim_score"], whole["claim_score"][rows])
+    assert np.array_equal(some["guessed"], whole["guessed"][:, rows])
+    assert np.array_equal(some["n_claims"], whole["n_claims"][:, rows])
     assert len(attack.sets) == 5 + 10 + 10
 
 
@@ -150,31 +154,27 @@ def test_codes_of_many_categories_do_not_change_guesses(monkeypatch):
     monkeypatch.setattr(pooled_records, "LARGEST_INT16", 0)
     many, records, _ = evidence_of(*tables)
     assert pooled_records.distance_codes(records)[0].real.dtype == np.int32
-    assert np.array_equal(many.guessed, few.guessed)
+    assert np.array_equal(many["guessed"], few["guessed"])
 
 
 def test_the_closest_records_share_the_edge():
     found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
-    scores = score_records(found, measure_all(found))[:, 4]
+    scores = score_records(found, found)[:, NEAR]
     # 0.5 % of 100 records is less than one, so 12 count; those as close as the twelfth share what is left.
     assert scores.sum() == pytest.approx(12)
-    edge = sorted(found.closeness)[-12]
-    assert set(np.flatnonzero(scores)) == set(np.flatnonzero(found.closeness >= edge))
-    assert (scores[found.closeness > edge] == 1).all()
-    assert len(set(scores[found.closeness == edge])) == 1
+    edge = sorted(found["closeness"])[-12]
+    assert set(np.flatnonzero(scores)) == set(np.flatnonzero(found["closeness"] >= edge))
+    assert (scores[found["closeness"] > edge] == 1).all()
+    assert len(set(scores[found["closeness"] == edge])) == 1
 
 
 def test_of_many_records_half_a_percent_are_the_closest():
     found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
     times = 60
-    many = found._replace(
-        closeness=np.tile(found.closeness, times), guessed=np.tile(found.guessed, times), singled_out=np.zeros(6_000)
-    )
-    yardstick = measure_all(many)
-    n_above, n_at = ((many.closeness > yardstick.edge).sum(), (many.closeness == yardstick.edge).sum())
-    assert n_above + yardstick.at_edge * n_at == pytest.approx(30)
-    few = measure_all(found._replace(closeness=found.closeness[:5], guessed=found.guessed[:, :5]))
-    assert (few.edge, few.at_edge) == (found.closeness[:5].min(), 1.0)
+    many = {name: np.tile(own, times) for name, own in found.items()}
+    assert score_records(many, many)[:, NEAR].sum() == pytest.approx(30)
+    few = {name: own[..., :5] for name, own in found.items()}
+    assert score_records(few, few)[:, NEAR].tolist() == [1.0] * 5
 
 
 def test_a_planted_copy_is_as_close_as_can_be():
@@ -183,6 +183,6 @@ def test_a_planted_copy_is_as_close_as_can_be():
     planted = plant_copies(records, [5, 70], [0, 1])
     with Workers(1, None) as workers:
         found = gather_evidence(planted, attack, workers)
-    assert found.closeness[[5, 70]].min() > np.delete(found.closeness, [5, 70]).max()
-    assert found.singled_out[[5, 70]].all()
-    assert found.linked[[5, 70]].all()
+    assert found["closeness"][[5, 70]].min() > np.delete(found["closeness"], [5, 70]).max()
+    assert found["singled_out"][[5, 70]].all()
+    assert found["linked"][[5, 70]].all()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privacy_assets.disclosure.result import WORDS
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.release.leakage import MOST_CRITERIA, SPLIT_DIFFERS, TOO_LITTLE_SEEN, figures_of_disclosure
 from privacy_assets.release.policy import RequiredSettings
 
@@ -12,7 +12,7 @@ SCORES = {
     "adjusted_p_value": 0.4,
     "detectable_share": 0.006,
     "detectable_people": 18,
-    **{f"{name}_adjusted_p_value": 0.4 for name in WORDS},
+    **{f"{name}_adjusted_p_value": 0.4 for name in CRITERIA},
     "singling_out_interval": [-0.02, 0.03],
     "linkability_interval": [-0.01, 0.005],
     "inference_interval": [-0.01, 0.02],
@@ -69,7 +69,7 @@ def test_advice_is_for_the_criteria_that_failed_and_short_if_all_did():
     found = figures_of_disclosure(SCORES | failed | {"leakage_detected": True}, POLICY)
     assert found.advice.startswith("Inference by claims: Coarsen")
     assert "Singling out" not in found.advice
-    everything = {f"{name}_adjusted_p_value": 0.001 for name in WORDS if name != "rare_text"}
+    everything = {f"{name}_adjusted_p_value": 0.001 for name in CRITERIA if name != "rare_text"}
     assert figures_of_disclosure(SCORES | everything | {"leakage_detected": True}, POLICY).advice == MOST_CRITERIA
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privacy_assets.disclosure.result import WORDS
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.release.report_criteria import HEADINGS, questions_of_the_law
 from privacy_assets.release.report_words import plain_words
 
@@ -21,7 +21,7 @@ DISCLOSURE = {
     "leakage_detected": False,
     "detectable_people": 61,
     "detectable_share": 0.0129,
-    "criteria": [{"criterion": name, **ROW} for name in WORDS],
+    "criteria": [{"criterion": name, **ROW} for name in CRITERIA],
 }
 ANONYMIZED = {
     "anonymity": {

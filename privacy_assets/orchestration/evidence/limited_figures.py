@@ -14,7 +14,7 @@ from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.release.metrics import CONTROL, MPUCC, UTILITY
 from privacy_assets.release.policy import Policy
-from privacy_assets.release.report_criteria import CRITERIA, GUESSED
+from privacy_assets.release.report_criteria import GUESSED, ROWS
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.utility.result import shown
 
@@ -66,7 +66,7 @@ def tables_of_disclosure(assessment: DisclosureAssessment) -> dict[str, list[dic
     """Return the rows of a disclosure assessment that the report shows, as JSON values."""
     nearest = assessment.sensitive[assessment.sensitive["attack"] == "nearest"].drop(columns="attack")
     most = nearest.sort_values("excess", ascending=False, kind="stable").head(MOST_COLUMNS)
-    return {CRITERIA: _rows(assessment.criteria), GUESSED: _rows(most)}
+    return {ROWS: _rows(assessment.criteria), GUESSED: _rows(most)}
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
