@@ -60,36 +60,11 @@ def measure_anonymity(
     losses: Mapping[str, float] | None = None,
     engine: Engine | None = None,
 ) -> tuple[AnonymityReport, dict[str, float | None]]:
-    """Measure the protection of the released table.
+    """Measure the protection of the released table, its ``suppressed_share`` and ``information_loss``.
 
     Every released column counts as known to an attacker unless it is sensitive or other in the current contract.
-
-    Parameters
-    ----------
-    anonymization : Anonymization
-        The table to release, and the row of ``made_of`` for each of its rows.
-    contract : TableContract
-        Roles of the columns.
-    made_of : DataFrame
-        The table that was anonymized.
-    subject : str or None
-        The person column; None if each record counts as a person.
-    losses : mapping of str to float, optional
-        Loss of each quasi-identifier, as measured by `require_measured`; without it, the information loss is unknown.
-    engine : Engine, optional
-        As for `verify_anonymity`.
-
-    Returns
-    -------
-    report : AnonymityReport
-        All measures.
-    statistics : dict of str to float or None
-        ``suppressed_share`` and ``information_loss``.
-
-    Raises
-    ------
-    InvalidTableError, InvalidSettingError
-        If the table cannot be measured, or does not fit its description.
+    Without ``losses``, by `require_measured`, the information loss is unknown. A table that cannot be measured, or does
+    not fit its description, is refused.
     """
     table, members, stats = anonymization.table, anonymization.members, anonymization.stats
     if not len(members) == len(table) == stats["n_released"] or len(made_of) != stats["n_rows"]:
@@ -122,13 +97,7 @@ def measure_anonymity(
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:
-    """Compare the requirements on classes with the measurements.
-
-    Returns
-    -------
-    list of str
-        One sentence per failed model, with the figures; empty if all are satisfied.
-    """
+    """Return a sentence with the figures for each requirement on classes that the measurements fail."""
     settings = anonymization.settings
     smallest = report.k if settings["subject"] is None else report.k_people
     failed = []

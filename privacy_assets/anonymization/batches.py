@@ -43,18 +43,9 @@ ROWS_PER_BATCH = 2**20
 class AnonymizationInBatches:
     """The same as :class:`~privacy_assets.anonymization.result.Anonymization`, with the table in batches.
 
-    Attributes
-    ----------
-    model, classes, stats, tree, settings
-        As there; the tree only if it was requested.
-    columns : mapping of str to CodedColumn
-        The given table.
-    labels : mapping of str to ClassLabels
-        Released columns of each quasi-identifier by class.
-    records : ndarray of shape (n_released,), integer
-        Position of each released row in the given table. Private.
-    class_of_row : ndarray of shape (n_released,), dtype=int32
-        Class of each released row. Private.
+    ``columns`` are those of the given table, ``labels`` the released columns of each quasi-identifier by class; of each
+    released row, ``records`` is its position in the given table, and ``class_of_row`` (int32) its class. Both are
+    private.
     """
 
     model: ReleaseModel
@@ -92,28 +83,11 @@ def anonymize_coded(
     progress: Callable[[AnonymizationProgress], None] | None = None,
     with_tree: bool = True,
 ) -> AnonymizationInBatches:
-    """Anonymize a coded table as `anonymize` does a frame, with the same result.
+    """Anonymize all columns of a coded table as `anonymize` does a frame, with the same result and errors.
 
-    Parameters
-    ----------
-    columns : mapping of str to CodedColumn
-        All columns of the table, in order, as `ColumnCoder` makes them.
-    settings : AnonymizeSettings
-        ``method`` is "mondrian" without hierarchies, and ``relaxed`` is False.
-    n_threads, progress
-        As in `anonymize`.
-    with_tree : bool
-        Whether to return the cuts.
-
-    Raises
-    ------
-    InvalidTableError, InvalidSettingError
-        If `anonymize` would refuse the arguments, or if a setting needs the table in memory.
-
-    Notes
-    -----
-    Memory: codes, record numbers and classes of the rows, the codes of the values of all classes, and the distinct
-    values of all columns; measured in ``docs/scale.md``. Pages of mapped files are freed after each step.
+    A setting that needs the table in memory (a lattice, hierarchies, ``relaxed``) is refused. In memory are codes,
+    record numbers and classes of the rows, the codes of the values of all classes, and the distinct values of all
+    columns; measured in ``docs/scale.md``. Pages of mapped files are freed after each step.
     """
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")

@@ -56,18 +56,10 @@ class GivenLabels:
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """One end of the interval of each class: its position among the ends that occur.
+    """One end of the interval of each class.
 
-    Attributes
-    ----------
-    place : ndarray of shape (n_classes,), unsigned integer
-        Classes without a known value have the last position.
-    code : ndarray of shape (n_ends,), dtype=int64
-        Codes of the ends that occur, ascending, and that of classes without a known value, if there are any.
-    typed : Series
-        Their values in the type of the column.
-    texts : pyarrow.Array
-        Their texts.
+    ``place`` is its position among the ends that occur; classes without a known value have the last one. ``code``
+    (int64) has the codes of these ends, ascending, ``typed`` their values in the type of the column.
     """
 
     place: NDArray[np.unsignedinteger[Any]]
@@ -145,14 +137,8 @@ class IntervalLabels:
 class SetLabels:
     """Labels of a set; make them with `of`.
 
-    Attributes
-    ----------
-    scale : Scale
-        The values.
-    first, values : ndarray
-        As in `Generalization`.
-    quoted, dumped : pyarrow.Array
-        Each value as written in a label, and in a JSON array; the missing value is the last.
+    ``quoted`` and ``dumped`` have each value as written in a label, and in a JSON array; the missing value is the last.
+    ``first`` and ``values`` are those of `Generalization`.
     """
 
     scale: Scale

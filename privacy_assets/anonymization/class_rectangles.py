@@ -27,28 +27,11 @@ def columns_in_order(model: ReleaseModel, original: pd.DataFrame) -> list[str]:
 
 
 def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Find the rectangle of each class in the plane of two columns.
+    """Find the rectangle of each class in the plane of two of `columns_in_order`.
 
-    Parameters
-    ----------
-    anonymization : Anonymization
-        Its table has the ends of the intervals of ``x`` and ``y``.
-    original : DataFrame
-        The table that was anonymized.
-    x, y : str
-        Two of `columns_in_order`.
-
-    Returns
-    -------
-    DataFrame
-        ``x_low``, ``x_high``, ``y_low``, ``y_high``: shares of the known values of the column below the ends of the
-        interval, from 0 to 1; ``rows``: released records with this rectangle. Records whose value may be missing in one
-        of the columns are excluded.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a column is not one of `columns_in_order`.
+    ``x_low``, ``x_high``, ``y_low`` and ``y_high`` are shares, from 0 to 1, of the known values of the column below the
+    ends of the interval; ``rows`` counts the released records with this rectangle. Records whose value may be missing
+    in one of the columns are excluded.
     """
     in_order = columns_in_order(anonymization.model, original)
     unknown = [name for name in (x, y) if name not in in_order]
@@ -65,17 +48,7 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
 def drawn_classes(
     anonymization: Anonymization, original: pd.DataFrame | None, pictured: Sequence[str] | None
 ) -> dict[str, Drawn]:
-    """Draw the classes: their sizes, the loss of each column if known, and rectangles if two columns are given.
-
-    Parameters
-    ----------
-    anonymization : Anonymization
-        The classes.
-    original : DataFrame or None
-        The table that was anonymized; without it, no rectangles are drawn.
-    pictured : sequence of str or None
-        Two of `columns_in_order`.
-    """
+    """Draw the sizes of classes, the loss of each column if known, and rectangles of two columns if they are given."""
     drawn = {"records_by_class_size": anonymization.drawn("classes")}
     # After records were withheld, the loss by column is unknown.
     if "certainty_penalty" in anonymization.stats:

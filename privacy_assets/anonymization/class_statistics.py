@@ -24,18 +24,8 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 class Classes(NamedTuple):
     """The classes of a table.
 
-    Attributes
-    ----------
-    records : ndarray of shape (n_released,), integer
-        Positions of the released rows in the table, class by class.
-    edges : ndarray of shape (n_classes + 1,), dtype=int64
-        Start of each class, and the number of released rows.
-    people : ndarray of shape (n_classes,), dtype=int64
-        People in each class; rows without a subject.
-    generalizations : list of Generalization
-        Generalization of each quasi-identifier in the classes.
-    measures : ClassMeasures
-        Diversity and distance of the classes in each sensitive column.
+    Class c has the released rows ``records[edges[c]:edges[c + 1]]`` (positions in the table) and ``people[c]`` people,
+    or rows without a subject.
     """
 
     records: NDArray[np.integer[Any]]

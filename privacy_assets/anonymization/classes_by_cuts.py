@@ -64,18 +64,9 @@ class CodedTable(NamedTuple):
 
 
 class CutClasses(NamedTuple):
-    """Classes of a table.
+    """Classes of a table: which of them can be ``kept``, and whether their cuts were chosen by "rank" or "range".
 
-    Attributes
-    ----------
-    partition : Partition
-        All classes.
-    kept : ndarray of shape (n_classes,), dtype=bool
-        Whether the rows of a class can be kept.
-    normalize : {"rank", "range"}
-        How the cuts were chosen: by rank or by value.
-    generalizations : list of Generalization
-        The values of the classes that are kept, by dimension; empty before they are found.
+    ``generalizations`` has the values of the classes that are kept, by dimension; it is empty before they are found.
     """
 
     partition: Partition
@@ -144,12 +135,7 @@ def cut_table(
 ) -> CutClasses:
     """Cut a table into classes; of several ways, take the one that loses least.
 
-    The cuts themselves are kept if ``with_cuts`` is True.
-
-    Raises
-    ------
-    InvalidSettingError
-        If no classes satisfy the models and ``max_suppression``.
+    It is refused if no classes satisfy the models and ``max_suppression``.
     """
     coded = coded._replace(sensitive=coded.sensitive.limited(settings))
     models = make_models(settings, coded.sensitive)

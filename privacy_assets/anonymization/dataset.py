@@ -184,13 +184,7 @@ def anonymize_dataset(
 def code_dataset(
     dataset: ParquetDataset, contract: TableContract, directory: Path, rows_per_batch: int = ROWS_PER_BATCH
 ) -> dict[str, CodedColumn]:
-    """Admit a dataset by its contract and code its columns, batch by batch, in files in a directory.
-
-    Raises
-    ------
-    ContractError
-        If the table violates the contract; all violations are counted by column and check.
-    """
+    """Admit a dataset by its contract and code its columns, batch by batch, in files in a directory."""
     admission = BatchAdmission(contract)
     is_broken = False
     with ColumnCoder(directory) as coder:

@@ -137,22 +137,10 @@ def count_values(
     n_columns: int,
     n_values: int,
 ) -> dict[int, NDArray[np.int64]]:
-    """Count the rows of some leaves by bin and sensitive value.
+    """Count the rows of some leaves by bin and sensitive value: an array of shape (n_listed, n_values), int64, by leaf.
 
-    Parameters
-    ----------
-    engine, batches
-        The engine, and its rows, with the sensitive values of each as positions in the flat list of values.
-    sort : SortIntoLeaves
-        The tree.
-    classes : mapping of int to (Listed, Box)
-        The bins of each leaf; dimensions of at most one are not counted.
-    n_columns, n_values : int
-        Sensitive columns, and values of all of them.
-
-    Returns
-    -------
-    dict of int to ndarray of shape (n_listed, n_values), dtype=int64
+    ``batches`` has the rows, with the sensitive values of each as positions in the flat list; bins of dimensions with
+    at most one are not counted.
     """
     made: dict[int, NDArray[np.int64]] = {}
     waiting = list(classes)

@@ -350,19 +350,7 @@ def partition_by(
 ) -> Partition:
     """Cut a table into the classes of `partition_rows` by the tasks of an engine.
 
-    Parameters
-    ----------
-    engine : Engine
-        An engine that divides the work.
-    columns, n_values
-        As for `pack_rows`.
-    dimensions, models, person, sensitive, on_rows
-        As for `partition_rows`.
-
-    Returns
-    -------
-    Partition
-        That of `partition_rows`, except for the order of the records within a class.
+    Only the order of the records within a class differs.
     """
     n_rows = len(columns[0])
     types = [np.min_scalar_type(max(n - 1, 0)) for n in n_values]

@@ -142,16 +142,8 @@ def count_people(
 ) -> dict[int, PeopleOfCuts]:
     """Count the people of some leaves, and those on each side of each of their cuts.
 
-    Parameters
-    ----------
-    engine, batches
-        The engine, and its rows, with the person of each.
-    sort : SortIntoLeaves
-        The tree.
-    classes : mapping of int to (Listed, Box)
-        The bins of each leaf; dimensions of at most one are not counted.
-    n_tasks : int
-        Tasks that count; each counts the people whose codes have the same remainder.
+    Each of ``n_tasks`` counts the people whose codes have the same remainder; bins of dimensions with at most one are
+    not counted.
     """
     places = {own: places_of(listed, box) for own, (listed, box) in classes.items()}
     meet, count = _MeetPeople(sort, places, n_tasks), _CountPeople(places)

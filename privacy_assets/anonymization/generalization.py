@@ -19,18 +19,9 @@ _MOST_BITS = 62
 class Generalization:
     """The values of one dimension in every class.
 
-    Attributes
-    ----------
-    scale : Scale
-        The values.
-    low, high : ndarray of shape (n_classes,), dtype int32 or int64
-        Ordered dimensions: smallest and largest code that is not missing; ``low > high`` if all are. Empty for sets.
-    has_missing : ndarray of shape (n_classes,), dtype=bool
-        Whether a value of the class is missing.
-    first : ndarray of shape (n_classes + 1,), dtype=int64
-        Sets: start of the codes of each class in ``values``. Empty for ordered dimensions.
-    values : ndarray, integer
-        Sets: the codes of each class, ascending. Empty for ordered dimensions.
+    Ordered dimensions have ``low`` and ``high``, of shape (n_classes,): the smallest and largest code that is not
+    missing; ``low > high`` if all are. Sets have ``values``, the codes of each class, ascending, and ``first``
+    (n_classes + 1,), where those of each class begin. The other arrays are empty.
     """
 
     scale: Scale

@@ -55,22 +55,8 @@ def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> 
 
     Outside are, at each end, half a percent of the records with a value, and at least k - 1 of them: these share a
     class with the k-th under any cuts, so no cut can remove their distance from it. With the range of the whole table
-    instead, one extreme value would hide all detail among the others.
-
-    Parameters
-    ----------
-    scale : Scale
-        The values of the column.
-    codes : ndarray of shape (n_rows,), integer
-        The code of each record.
-    k : int
-        Smallest number of records in a class.
-
-    Returns
-    -------
-    ndarray of shape (n_known,) or None
-        Position of each value, ascending; None for a set. If most records have the same value, or the table has fewer
-        than 2 k records, all values have their positions between the smallest and the largest.
+    instead, one extreme value would hide all detail among the others. All values lie between the smallest and the
+    largest if most records have the same value, or the table has fewer than 2 k records. None for a set.
     """
     if not scale.is_ordered:
         return None

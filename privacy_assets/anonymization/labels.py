@@ -96,17 +96,10 @@ def texts_of(scale: Scale) -> list[str]:
 def generalized_columns(
     generalization: Generalization, rows: NDArray[np.int64], cells: tuple[NDArray[np.int64], NDArray[np.int64]] | None
 ) -> dict[str, pd.Series[Any]]:
-    """Make the released columns of one quasi-identifier.
+    """Make the released columns of one quasi-identifier from the class of each released row.
 
-    Parameters
-    ----------
-    generalization : Generalization
-        The values of each class.
-    rows : ndarray of shape (n_rows,), dtype=int64
-        Class of each released row.
-    cells : pair of ndarray of shape (n_classes,), dtype=int64, optional
-        Smallest and largest code of the region of each class, to be released instead of the values that occur in it;
-        sets are released as they occur.
+    With ``cells``, the smallest and largest code of the region of each class are released instead of the values that
+    occur in it; sets are released as they occur.
     """
     if not generalization.scale.is_ordered:
         return _set_columns(generalization, rows)

@@ -27,15 +27,7 @@ MAX_NODES = 1_000_000
 
 
 class LatticeClasses(NamedTuple):
-    """Classes of a table.
-
-    Attributes
-    ----------
-    class_of_row : ndarray of shape (n_rows,), dtype=int64
-        Class of each row of the table, from 0; -1 for a suppressed row. No class is empty.
-    labels : dict of str to NodeLabels
-        By quasi-identifier, the label of each class.
-    """
+    """The class of each row of a table, -1 for a suppressed one, and by quasi-identifier the label of each class."""
 
     class_of_row: NDArray[np.int64]
     labels: dict[str, NodeLabels]
@@ -44,22 +36,10 @@ class LatticeClasses(NamedTuple):
 def read_hierarchies(
     hierarchies: object, quasi_identifiers: tuple[str, ...], *, of_all: bool = True
 ) -> dict[str, Hierarchy]:
-    """Find the hierarchies of quasi-identifiers; report all problems at once.
+    """Find the hierarchies of quasi-identifiers, also given by settings (`Hierarchy.from_settings`).
 
-    Parameters
-    ----------
-    hierarchies : mapping of str to Hierarchy or to a mapping
-        By quasi-identifier; a mapping has settings for :meth:`~.hierarchy.Hierarchy.from_settings`.
-    quasi_identifiers : tuple of str
-        The columns, in the order of the result.
-    of_all : bool
-        Whether each of them needs a hierarchy.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a quasi-identifier lacks its hierarchy, a hierarchy belongs to another column, or an object is not a
-        `Hierarchy`.
+    All problems are reported at once: a column without its hierarchy (unless not ``of_all``), one that belongs to
+    another column, or an object of another type.
     """
     if not isinstance(hierarchies, Mapping):
         found = "missing" if hierarchies is None else "not a mapping"
@@ -107,35 +87,10 @@ def lattice_classes(
 ) -> LatticeClasses:
     """Find classes of rows with equal nodes of their hierarchies, so that every class satisfies the models.
 
-    Parameters
-    ----------
-    table : DataFrame
-        At least k rows, or people. Index and row order do not affect the result.
-    hierarchies : mapping of str to Hierarchy
-        One for each quasi-identifier of the settings.
-    settings : AnonymizeSettings
-        Quasi-identifiers, limits, and the share of rows that may be left out.
-    models : Models
-        The limits as arrays.
-    sensitive : SensitiveValues
-        Sensitive columns of the table.
-    people : ndarray of shape (n_rows,), or None
-        Person of each row, numbered consecutively from 0; None if k counts rows.
-    progress : callable, optional
-        Called every few nodes of the lattice with the rows that have a class; an exception that it raises ends the
-        sweep.
-
-    Raises
-    ------
-    InvalidTableError
-        If a hierarchy lacks or cannot take some values; they are counted by column.
-    InvalidSettingError
-        If the hierarchies have too many levels in total, or a diversity cannot be reached.
-
-    Notes
-    -----
-    The search: ``docs/design/mondrian.md``, section "Hierarchies". Equal rows are in one class, so a class is
-    determined by the quasi-identifiers of its rows.
+    The table has at least k rows, or ``people`` (None if k counts rows); neither its index nor the order of rows
+    affects the result. Refused are values that a hierarchy lacks or cannot take, counted by column, too many levels in
+    total, and a diversity that cannot be reached. The search: ``docs/design/mondrian.md``, section "Hierarchies". Equal
+    rows are in one class, so a class is determined by the quasi-identifiers of its rows.
     """
     leveled = level_columns(table, hierarchies, settings.quasi_identifiers)
     n_nodes = count_nodes([_column(column) for column in leveled.values()])

@@ -34,19 +34,8 @@ def measure_losses(
 ) -> dict[str, float]:
     """Measure the loss of each quasi-identifier (NCP): mean over the rows of the source; suppressed rows lose 1.
 
-    Parameters
-    ----------
-    anonymization : Anonymization
-        The table that would be released and its model; its figures are not used.
-    made_of : DataFrame
-        The table that was anonymized.
-    hierarchies : mapping of str to Hierarchy, optional
-        By quasi-identifier; needed for columns released as nodes.
-
-    Raises
-    ------
-    InvalidTableError
-        If labels cannot be read, or do not belong to the values of the source or to the hierarchies.
+    The figures of the anonymization are not used. Labels that cannot be read, or do not belong to the values of the
+    source or to the hierarchies (needed for nodes), are refused.
     """
     n_suppressed = len(made_of) - len(anonymization.table)
     losses = {}
@@ -65,13 +54,7 @@ def measure_losses(
 def require_measured(
     anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> dict[str, float]:
-    """Measure losses as `measure_losses` does, and refuse a table whose stored figures differ.
-
-    Raises
-    ------
-    InvalidTableError
-        If the losses cannot be measured, or differ by more than rounding errors.
-    """
+    """Measure losses by `measure_losses`; refuse a table whose stored figures differ by more than rounding errors."""
     stats = anonymization.stats
     losses = measure_losses(anonymization, made_of, hierarchies)
     measured = {
@@ -105,14 +88,7 @@ def mean_loss(losses: Mapping[str, float]) -> float:
 def label_widths(labels: Mapping[str, pd.Series[Any]] | pd.DataFrame, mask: Any, scale: Scale) -> NDArray[np.float64]:
     """Return the NCP of labels, from 0 to 1.
 
-    Parameters
-    ----------
-    labels : mapping of str to Series, or DataFrame
-        The columns of the mask, one row for each label.
-    mask : Interval or ValueSet
-        The mask of the labels.
-    scale : Scale
-        The values of the original column.
+    ``labels`` has the columns of the mask, an interval or a set, and ``scale`` the values of the original column.
     """
     if isinstance(mask, ValueSet):
         code, distinct = pd.factorize(labels[mask.column])

@@ -16,16 +16,9 @@ from privacy_assets.errors import InvalidTableError
 
 
 class NodeLabels(NamedTuple):
-    """Labels of classes in a quasi-identifier: nodes of its hierarchy.
+    """Labels of classes in a quasi-identifier, which are nodes of its hierarchy.
 
-    Attributes
-    ----------
-    labels : list of str
-        The label of each class.
-    penalties : ndarray of shape (n_classes,), dtype=float64
-        Loss of each label (NCP), from 0 to 1.
-    covered : ndarray of shape (n_classes,), dtype=int64
-        Rows of the table whose values each label covers.
+    Each has a loss (NCP), from 0 to 1, and covers the values of some rows of the table.
     """
 
     labels: list[str]
@@ -42,14 +35,8 @@ def label_by_nodes(column: LeveledColumn, nodes: NDArray[np.int64]) -> NodeLabel
 class NodeDimension:
     """A quasi-identifier that is cut along its hierarchy.
 
-    Attributes
-    ----------
-    column : LeveledColumn
-        The column on the levels of its hierarchy.
-    codes : ndarray of shape (n_rows,), dtype=int64
-        Value of each record, numbered depth-first: the values under a node are consecutive.
-    nodes : ndarray of shape (n_levels, n_values), dtype=int64
-        Node of each code on each level; one node on the last.
+    ``codes`` number values depth-first: those under a node are consecutive. ``nodes`` (n_levels, n_values) has the node
+    of each code on each level; one node on the last.
     """
 
     column: LeveledColumn
@@ -89,10 +76,7 @@ def level_columns(
 ) -> dict[str, LeveledColumn]:
     """Find the nodes of columns, on the levels that merge some.
 
-    Raises
-    ------
-    InvalidTableError
-        If hierarchies lack or cannot take some values; all columns are reported at once.
+    Values that hierarchies lack or cannot take are reported of all columns at once.
     """
     leveled, problems = {}, []
     for name in names:

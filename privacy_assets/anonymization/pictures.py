@@ -19,13 +19,7 @@ MOST_RECTANGLES = 1_000
 
 
 def draw_class_sizes(classes: pd.DataFrame) -> Drawn:
-    """Draw the number of records by class size.
-
-    Parameters
-    ----------
-    classes : DataFrame
-        ``Anonymization.classes``.
-    """
+    """Draw the number of records by class size from ``Anonymization.classes``."""
     unit = "people" if "people" in classes.columns else "rows"
     sizes, rows = classes[unit].to_numpy(), classes["rows"].to_numpy()
     edges = np.unique(np.round(np.geomspace(sizes.min(), sizes.max() + 1, 25)).astype(int))
@@ -70,15 +64,10 @@ def draw_information_loss(certainty_penalty: Mapping[str, float]) -> Drawn:
 
 
 def draw_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> Drawn:
-    """Draw the classes in the plane of two columns.
+    """Draw the classes in the plane of two columns from the result of `class_rectangles`.
 
-    Parameters
-    ----------
-    rectangles : DataFrame
-        The result of `class_rectangles`. Classes of fewer than 5 records are not drawn. The axes are shares of the
-        records, so no value of the table can be read from them.
-    x, y : str
-        Names of the columns.
+    Classes of fewer than 5 records are not drawn. The axes are shares of the records, so no value of the table can be
+    read from them.
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle

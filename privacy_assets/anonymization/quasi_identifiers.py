@@ -29,27 +29,15 @@ _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 class Scale:
     """The values of a dimension in the order of their codes.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : str
-        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" stands for ordered categories, times of
-        day, periods and intervals.
-    is_ordered : bool
-        Whether values are cut by order; otherwise they are a set.
-    known : ndarray of shape (n_known,)
-        Distinct values, ascending (in UTC for aware datetimes): int64, float64, datetime64, timedelta64, bool, or
-        objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as in `verify_anonymity`.
-        Ordered categories are stored as text, in the order of the categories.
-    has_missing : bool
-        Whether the column has missing values; their code is ``len(known)``.
-    decimals : int or None
-        Decimals of float values, None if more than 10; 0 for all others.
-    unit : str
-        Coarsest unit of time in which all values are whole, for times of day only minutes; empty for others.
-    time_zone : str or None
-        Name of the time zone of aware datetimes; UTC if pandas does not know the name of their zone.
+    ``kind`` is that of :class:`~privacy_assets.columns.coding.ColumnValues`; "category" stands for ordered categories,
+    times of day, periods and intervals. Values that are not ``is_ordered`` are a set.
+
+    ``known`` has the distinct values, ascending (in UTC for aware datetimes): int64, float64, datetime64, timedelta64,
+    bool, or objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as in
+    `verify_anonymity`. Ordered categories are stored as text, in the order of the categories. The code of missing
+    values is ``len(known)``. ``decimals`` are those of float values, None if more than 10; ``unit`` is the coarsest
+    unit of time in which all values are whole, for times of day only minutes; ``time_zone`` is UTC if pandas does not
+    know the name of the zone.
     """
 
     name: str

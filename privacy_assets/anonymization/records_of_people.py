@@ -13,17 +13,7 @@ PEOPLE_WITH_SEVERAL_RECORDS = "people_with_several_records"
 
 
 class RecordsOfPeople(NamedTuple):
-    """Counts of people with several records.
-
-    Attributes
-    ----------
-    n_people : int
-        People with more than one record.
-    n_of_these : int
-        Number of their records.
-    n_records : int
-        All records.
-    """
+    """Counts of the people with more than one record, of their records, and of all records."""
 
     n_people: int
     n_of_these: int
@@ -31,26 +21,14 @@ class RecordsOfPeople(NamedTuple):
 
 
 def count_records_of_people(whose: pd.Series[Any]) -> RecordsOfPeople:
-    """Count the people who have several records.
-
-    Parameters
-    ----------
-    whose : Series
-        The person of each record; a record with a missing cell belongs to nobody.
-    """
+    """Count the people who have several records; a record with a missing cell belongs to nobody."""
     counts = whose.value_counts(dropna=True).to_numpy()
     several = counts[counts > 1]
     return RecordsOfPeople(len(several), int(several.sum()), len(whose))
 
 
 def require_one_record_each(found: RecordsOfPeople) -> None:
-    """Refuse to count records if people have several.
-
-    Raises
-    ------
-    InvalidTableError
-        If a person has several records.
-    """
+    """Refuse to count records if people have several."""
     if found.n_people:
         raise InvalidTableError(
             "The semantic risk counts records, so several records of one person would make each other look less "

@@ -29,19 +29,10 @@ _L_KINDS = {"distinct": DISTINCT, "entropy": ENTROPY, "recursive": RECURSIVE}
 
 
 class SensitiveValues(NamedTuple):
-    """All sensitive columns in one flat list of values.
+    """All sensitive columns in one flat list of values, in which those of a column begin at ``first``.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns.
-    codes : ndarray of shape (n_rows, n_sensitive), dtype=int32
-        Position of each value in the flat list.
-    first : ndarray of shape (n_sensitive + 1,), dtype=int64
-        Where the values of each column begin in it. A missing value is a value, the last one of its column. Every value
-        occurs.
-    is_ordered : ndarray of shape (n_sensitive,), dtype=bool
-        Whether the distance between values is that of their ranks.
+    Every value occurs; a missing value is the last one of its column. ``codes`` (n_rows, n_sensitive) are positions in
+    the list; the distance between values is that of their ranks if ``is_ordered``.
     """
 
     names: tuple[str, ...]

@@ -26,24 +26,8 @@ def withhold_records_at_risk(
 ) -> Anonymization:
     """Withhold records at risk, and classes that then have fewer than k, and check all models again.
 
-    Parameters
-    ----------
-    anonymization, made_of
-        As for :func:`withhold_records`.
-    contract : TableContract
-        Roles of the columns.
-    is_acceptable : callable
-        Returns the rows of a table that may be kept together. Called again after classes were withheld, until nothing
-        changes.
-
-    Returns
-    -------
-    Anonymization
-
-    Raises
-    ------
-    InvalidTableError
-        If no record remains, or the remaining records lack the required l-diversity or t-closeness.
+    ``is_acceptable`` returns the rows of a table that may be kept together, and is called again until nothing changes.
+    Refused if no record remains, or the remaining ones lack the required l-diversity or t-closeness.
     """
     settings = anonymization.settings
     class_of_row = anonymization.members["class"]
@@ -76,27 +60,10 @@ def withhold_records_at_risk(
 
 
 def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made_of: pd.DataFrame) -> Anonymization:
-    """Withhold records from the release; they count as suppressed.
+    """Withhold released rows that are not ``kept``; they count as suppressed.
 
-    Parameters
-    ----------
-    anonymization : Anonymization
-        The anonymization to release.
-    kept : ndarray of shape (n_released,), dtype=bool
-        Rows of its table that are kept.
-    made_of : DataFrame
-        The table that was anonymized; with the subject, if there is one.
-
-    Returns
-    -------
-    Anonymization
-        ``classes`` and ``stats`` describe the remaining records. ``stats`` omits figures by column and of sensitive
-        columns, which describe the classes before.
-
-    Raises
-    ------
-    InvalidTableError
-        If no record remains.
+    ``classes`` and ``stats`` of the result describe the remaining records, at least one; ``stats`` omits figures by
+    column and of sensitive columns, which describe the classes before.
     """
     if not kept.any():
         raise InvalidTableError(
@@ -122,13 +89,7 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
 
 
 def note_on_tight_ends(withheld: Anonymization) -> str:
-    """Note that labels may end at values of withheld records; empty if they cannot.
-
-    Parameters
-    ----------
-    withheld : Anonymization
-        The result of :func:`withhold_records`.
-    """
+    """Note that labels after `withhold_records` may end at values of withheld records; empty if they cannot."""
     n_classes = withheld.stats["n_classes_withheld_in_part"]
     masks = [withheld.model.masks[name] for name in withheld.settings["quasi_identifiers"]]
     has_nodes_only = all(isinstance(mask, HierarchyMapping) for mask in masks)

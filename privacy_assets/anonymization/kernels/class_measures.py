@@ -29,18 +29,11 @@ class ClassMeasures(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """One sensitive column of all rows; values without a row are not counted.
+    """One sensitive column of all rows.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows,), dtype=int32
-        Value of each row, numbered consecutively from 0.
-    totals : ndarray of shape (n_values,), dtype=int64
-        Rows of each value.
-    prefix : ndarray of shape (n_values + 1,), dtype=float64
-        Sums, before each value, of the rows up to a value. Whole numbers, but they may exceed 64 bits.
-    in_order : ndarray of shape (n_rows,), dtype=int32
-        All values, ascending; empty if the values have no order.
+    ``values`` are numbered from 0 and all occur; ``totals`` (int64) are the rows of each, and ``prefix`` (float64) the
+    sums of the rows before each, which may exceed 64 bits. ``in_order`` has all values, ascending; it is empty if they
+    have no order.
     """
 
     values: NDArray[np.int32]
@@ -66,19 +59,10 @@ def measure_classes(
 ) -> ClassMeasures:
     """Measure diversity and distance of each class; the distance is measured to all given rows.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows, n_sensitive), dtype=integer
-        Sensitive values, as positions in a flat list of those of all columns; rows sorted by class.
-    first : ndarray of shape (n_sensitive + 1,), dtype=int64
-        Where the values of each column begin in that list.
-    is_ordered : ndarray of shape (n_sensitive,), dtype=bool
-        Whether the distance of a column is the ordered one, instead of the equal one [1]_.
-    edges : ndarray of shape (n_classes + 1,), dtype=int64
-        Class c has the rows from ``edges[c]`` to ``edges[c + 1]``, at least one.
+    ``codes`` of shape (n_rows, n_sensitive) are positions in a flat list of the values of all columns, which begin at
+    ``first``; class c has the rows from ``edges[c]`` to ``edges[c + 1]``, at least one. The distance of a column is the
+    ordered one if ``is_ordered``, else the equal one [1]_.
 
-    References
-    ----------
     .. [1] N. Li, T. Li, S. Venkatasubramanian (2007), "t-closeness: privacy beyond k-anonymity and l-diversity",
        section 5, doi:10.1109/ICDE.2007.367856.
     """
@@ -98,14 +82,7 @@ def hold_by_class(
 ) -> NDArray[np.bool_]:
     """Return whether each class satisfies every l and t; its distance is measured to the classes that are kept.
 
-    Parameters
-    ----------
-    models : Models
-        The limits, by sensitive column.
-    codes, edges
-        As for `measure_classes`.
-    is_kept : ndarray of shape (n_classes,), dtype=bool
-        At least one class. The others are not measured; their result is False.
+    The others, of which ``is_kept`` is False, are not measured; their result is False.
     """
     sizes = np.diff(edges)
     codes, edges = codes[np.repeat(is_kept, sizes)], np.concatenate([[0], np.cumsum(sizes[is_kept])])

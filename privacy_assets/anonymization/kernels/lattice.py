@@ -29,14 +29,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 class Sweep(NamedTuple):
     """Result of :func:`sweep_lattice`.
 
-    Attributes
-    ----------
-    class_of_item : ndarray of shape (n_items,), dtype=int64
-        Class of each item, from 0 in the order of publication; -1 for suppressed ones.
-    levels : ndarray of shape (n_classes, n_columns), dtype=int64
-        Node of the lattice at which each class was published.
-    n_visited : int
-        Nodes of the lattice visited.
+    ``class_of_item`` is numbered in the order of publication, -1 for suppressed items; ``levels`` (n_classes,
+    n_columns) is the node of the lattice at which each class was published.
     """
 
     class_of_item: NDArray[np.int64]
@@ -234,29 +228,12 @@ def _lattice(items: Items) -> _Lattice:
 def sweep_lattice(
     items: Items, k: int, *, n_allowed: int = 0, progress: Callable[[int, int, int], None] | None = None
 ) -> Sweep | None:
-    """Find classes that satisfy all models, each at its node of the lattice.
+    """Find classes of at least k rows, or people, that satisfy all models, each at its node of the lattice.
 
-    Parameters
-    ----------
-    items : Items
-        Rows, hierarchies, people and sensitive columns.
-    k : int
-        Smallest number of rows, or people, in a class.
-    n_allowed : int
-        Rows that may be suppressed.
-    progress : callable, optional
-        Called every few nodes with nodes visited, nodes in total and rows left, and then while leftover rows are put
-        into classes; an exception that it raises ends the work.
-
-    Returns
-    -------
-    Sweep or None
-        None if the models cannot be satisfied with so few rows suppressed; that cannot happen if all rows together
-        satisfy them.
-
-    Notes
-    -----
-    Cost: O(nodes x items left); the lattice has the product of the numbers of levels as nodes.
+    None if the models cannot be satisfied with at most ``n_allowed`` rows suppressed, which cannot happen if all rows
+    together satisfy them. ``progress`` is called every few nodes with nodes visited, nodes in total and rows left, and
+    then while leftover rows are put into classes. Cost: O(nodes x items left); the lattice has the product of the
+    numbers of levels as nodes.
     """
     lattice = _lattice(items)
     codes = np.ascontiguousarray(np.column_stack([column.codes for column in items.columns]))

@@ -111,32 +111,12 @@ def place(
     limits: Limits,
     on_tried: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> Classes:
-    """Put items into classes that can take them, equal items together.
+    """Put the items in ``left`` (ascending) into classes that can take them, equal items together.
 
-    Parameters
-    ----------
-    items : Items
-        All items, with equal quasi-identifiers adjacent.
-    classes : Classes
-        Classes of all items except those in ``left``; at least one.
-    left : ndarray of shape (n,), dtype=int64
-        Items without a class, ascending.
-    limits : Limits
-        The models.
-    on_tried : callable, optional
-        Called from time to time with the number of items tried since the last call; an exception that it raises ends
-        the work.
-
-    Returns
-    -------
-    Classes
-        Items that no class could take remain without a class.
-
-    Notes
-    -----
-    Cost: O(distinct leftover items x classes). With k alone, fewer than k rows are left over; with l or t, up to a
-    third of the table. With 200 trials instead of 1,000, adult at k = 10 loses 53 % instead of 33 % under entropy
-    l-diversity of l = 1.5.
+    Items that no class could take remain without one. ``on_tried`` is called from time to time with the number of items
+    tried since the last call. Cost: O(distinct leftover items x classes). With k alone, fewer than k rows are left
+    over; with l or t, up to a third of the table. With 200 trials instead of 1,000, adult at k = 10 loses 53 % instead
+    of 33 % under entropy l-diversity of l = 1.5.
     """
     n_items, n_classes = len(items.weights), len(classes.levels)
     class_of_item = classes.class_of_item.copy()
@@ -170,25 +150,10 @@ def place(
 
 
 def absorb(items: Items, classes: Classes, pool: NDArray[np.int64], limits: Limits) -> tuple[Classes, bool]:
-    """Put items into the class that thereby loses least, or into several classes that are merged.
+    """Put a pool of items into the class that thereby loses least, or into several classes that are merged.
 
-    Parameters
-    ----------
-    items : Items
-        All items.
-    classes : Classes
-        Classes of all items except the pool and suppressed ones.
-    pool : ndarray of shape (n,), dtype=int64
-        Items to place, at least one, without a class.
-    limits : Limits
-        The models.
-
-    Returns
-    -------
-    classes : Classes
-        The classes, with those that were joined replaced by one, the last.
-    is_satisfied : bool
-        Whether that class satisfies the models; if not, all classes were merged into it.
+    Return the classes, those that were joined replaced by one, the last, and whether that one satisfies the models; if
+    not, all classes were merged into it.
     """
     n_classes = len(classes.levels)
     members, starts = sort_by_class(
@@ -253,23 +218,7 @@ def settle(
 ) -> Classes | None:
     """Give every item a class or suppress some items without a class, depending on which loses less.
 
-    Parameters
-    ----------
-    items : Items
-        All items, with equal quasi-identifiers adjacent.
-    classes : Classes
-        Classes that satisfy the models; items that no node could publish have no class.
-    limits : Limits
-        The models.
-    n_allowed : int
-        Rows that may be suppressed.
-    on_tried : callable, optional
-        As for :func:`place`.
-
-    Returns
-    -------
-    Classes or None
-        None if the models cannot be satisfied with so few rows suppressed.
+    None if the models cannot be satisfied with at most ``n_allowed`` rows suppressed.
     """
     left = np.flatnonzero(classes.class_of_item < 0)
     if len(left) == 0:
@@ -302,23 +251,8 @@ def _loss(items: Items, classes: Classes) -> float:
 def suppress(items: Items, classes: Classes, left: NDArray[np.int64], k: int) -> Classes | None:
     """Leave items out, and repair the classes that do not satisfy the models in the table without them.
 
-    The distance of a class is from the released table, so suppression changes it.
-
-    Parameters
-    ----------
-    items : Items
-        All items.
-    classes : Classes
-        Classes of all items except those left out.
-    left : ndarray of shape (n,), dtype=int64
-        Items without a class.
-    k : int
-        Smallest number of rows, or people, in a class.
-
-    Returns
-    -------
-    Classes or None
-        None if the table without these items cannot satisfy the models.
+    The distance of a class is from the released table, so suppression changes it. None if that table cannot satisfy the
+    models.
     """
     if not items.sensitive:
         return classes

@@ -17,16 +17,10 @@ ENTROPY_TOLERANCE = 4e-10
 
 
 class Column(NamedTuple):
-    """One quasi-identifier.
+    """One quasi-identifier: the value of each item, and ``nodes`` (n_levels, n_values), the node of each on each level.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_items,), dtype=int64
-        Value of each item.
-    nodes : ndarray of shape (n_levels, n_values), dtype=int64
-        Node of each value on each level; equal nodes stay equal on higher levels.
-    loss : ndarray of shape (n_nodes,), dtype=float64
-        Loss of a row that is released as this node, from 0 to 1, at least that of the nodes below it.
+    Equal nodes stay equal on higher levels. ``loss`` is that of a row released as this node, from 0 to 1, at least that
+    of the nodes below it.
     """
 
     codes: NDArray[np.int64]
@@ -35,22 +29,10 @@ class Column(NamedTuple):
 
 
 class Sensitive(NamedTuple):
-    """One sensitive column and its limits.
+    """One sensitive column, its codes in the order of the values, and its limits.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_items,), dtype=int64
-        Value of each item, from 0 to ``n_values - 1``, in the order of the values.
-    n_values : int
-        Values in the table.
-    is_ordered : bool
-        See :func:`~privacy_assets.anonymity.kernels.measures.measure_classes`.
-    diversity : int
-        ``NO_L``, ``DISTINCT``, ``ENTROPY`` or ``RECURSIVE`` of :mod:`~privacy_assets.anonymization.kernels.models`.
-    least, c : float
-        The l of the diversity, and the c of the recursive one.
-    closeness : float
-        Largest distance; infinity for no limit.
+    ``diversity`` is a kind of :mod:`~privacy_assets.anonymization.kernels.models`, ``least`` its l, ``c`` that of the
+    recursive one; ``closeness`` is the largest distance, infinity for no limit.
     """
 
     codes: NDArray[np.int64]
@@ -63,19 +45,7 @@ class Sensitive(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Distinct rows with weights.
-
-    Attributes
-    ----------
-    columns : tuple of Column
-        Quasi-identifiers, at least one.
-    weights : ndarray of shape (n_items,), dtype=int64
-        Rows of each item.
-    people : ndarray of shape (n_items,), dtype=int64, or None
-        Person of each item, numbered consecutively from 0; None counts rows.
-    sensitive : tuple of Sensitive
-        Columns with limits.
-    """
+    """Distinct rows and how many each stands for. ``people`` is the person of each, from 0; None counts rows."""
 
     columns: tuple[Column, ...]
     weights: NDArray[np.int64]
@@ -185,15 +155,7 @@ def _is_diverse(present: NDArray[np.int64], size: int, limits: Limits, s: int) -
 
 @kernel
 def satisfies(group: NDArray[np.int64], limits: Limits) -> bool:
-    """Whether a group of items satisfies all models.
-
-    Parameters
-    ----------
-    group : ndarray of shape (n,), dtype=int64
-        Items.
-    limits : Limits
-        The models.
-    """
+    """Return whether a group of items satisfies all models."""
     if not _has_enough(group, limits):
         return False
     counts = limits.counts

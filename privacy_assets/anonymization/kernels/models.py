@@ -24,31 +24,16 @@ TOLERANCE = 1e-9
 
 
 class Models(NamedTuple):
-    """The limits. Arrays have shape (n_sensitive,) unless stated otherwise; a sensitive column may have l and t.
+    """The limits; a sensitive column may have l and t.
 
-    Attributes
-    ----------
-    k : int
-        Smallest number of rows, or people, of a class.
-    is_by_range : bool
-        Whether the widest dimension is cut (criterion "range") instead of the one with the largest gain (criterion
-        "gain").
-    counts_people : bool
-        Whether k counts people.
-    needs_values : bool
-        Whether there is any l or t.
-    first_value : ndarray of shape (n_sensitive + 1,), dtype=int64
-        Where the values of each sensitive column begin in a flat list of all.
-    l_kind, l_least, l_factor : ndarray
-        Kind of diversity (0 none, 1 distinct, 2 entropy, 3 recursive), its l, and the c of the recursive one.
-    t_most : ndarray, dtype=float64
-        Largest distance to the table; infinity for no limit.
-    is_ordered : ndarray, dtype=bool
-        Whether the distance is the ordered one (numbers) or the equal one (categories).
-    totals, cumulative : ndarray of shape (n_values,), dtype=int64
-        Rows of each sensitive value in the table, never 0, and their sums up to it within its column.
-    prefix : ndarray of shape (n_values + n_sensitive,), dtype=float64
-        Sums of ``cumulative`` before each value; a column has one more sum than values.
+    Arrays have shape (n_sensitive,) unless stated otherwise.
+
+    The widest dimension is cut if ``is_by_range``, else the one with the largest gain. The sensitive values of all
+    columns are one flat list, in which those of a column begin at ``first_value`` (n_sensitive + 1,). ``l_kind`` is 0
+    (none), 1 (distinct), 2 (entropy) or 3 (recursive), ``l_least`` its l and ``l_factor`` the c of the recursive one;
+    ``t_most`` is infinity for no limit, and by the ordered distance if ``is_ordered``. Of each value, ``totals`` are
+    its rows in the table, never 0, and ``cumulative`` their sums up to it within its column; ``prefix`` (n_values +
+    n_sensitive,) has the sums of these before each value, for a column one more than it has values.
     """
 
     k: int
@@ -69,22 +54,11 @@ class Models(NamedTuple):
 class Evidence(NamedTuple):
     """Counts of one class along one dimension, in addition to rows per bin.
 
-    Attributes
-    ----------
-    n_people : int
-        People in the class.
-    people_left, people_right : ndarray of shape (n_listed,), dtype=int64
-        People on each side of a cut after each listed bin; a person may be on both sides.
-    arranged : ndarray of shape (n_rows,), dtype=int64
-        Records of the class in the order of the listed bins.
-    sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
-        Sensitive values of each record, as positions in the flat list of values.
-    left, right : ndarray of shape (n_values,), dtype=int64
-        Rows per sensitive value on each side; only those of values in the class are up to date.
-    present : ndarray of shape (n_present,), dtype=int64
-        Sensitive values in the class, ascending.
-    by_bin : ndarray of shape (n_listed, n_values), dtype=int64
-        Rows by listed bin and sensitive value, in place of ``arranged``; of shape (0, n_values) if that is given.
+    ``people_left`` and ``people_right`` are the people on each side of a cut after each listed bin; a person may be on
+    both sides. ``arranged`` has the records of the class in the order of the bins, ``sensitive`` (n_records,
+    n_sensitive) positions in the flat list of values. ``left`` and ``right`` are the rows per value on each side, up to
+    date only for those in the class, ``present`` (ascending). ``by_bin`` (n_listed, n_values) replaces ``arranged``; it
+    has no rows if that is given.
     """
 
     n_people: int
@@ -138,18 +112,10 @@ def sides_hold(n_left: int, n_right: int, models: Models, evidence: Evidence) ->
 
 @kernel
 def values_hold(counts: NDArray[np.int64], present: NDArray[np.int64], size: int, models: Models) -> bool:
-    """Whether every l and t is satisfied in a class.
+    """Return whether every l and t is satisfied in a class of this size.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values,), dtype=int64
-        Rows of the class by sensitive value. Only those of the values in ``present`` are read.
-    present : ndarray of shape (n_present,), dtype=int64
-        Values, ascending, at least those that occur in the class; the cost depends only on their number.
-    size : int
-        Rows of the class.
-    models : Models
-        The limits.
+    Only the counts of values in ``present`` (ascending, at least those that occur) are read, so the cost depends only
+    on their number.
     """
     begin = 0
     for v in range(len(models.l_kind)):

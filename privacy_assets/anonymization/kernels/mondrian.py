@@ -107,15 +107,9 @@ def make_buffers(dimensions: Dimensions, lists: Lists) -> Buffers:
 class Partition(NamedTuple):
     """Classes and cuts; neither depends on the number of threads.
 
-    Attributes
-    ----------
-    records : ndarray of shape (n_rows,), dtype int32 or int64
-        Records, class by class.
-    begins : ndarray of shape (n_classes,), dtype=int64
-        Start of each class in ``records``, ascending: classes in the order of the tree, left before right.
-    cuts : ndarray of shape (n_cuts, 5), dtype=int64
-        Per cut, parents before children and left before right: where the class began and ended, where its right side
-        begins, the dimension, and the largest code on the left (0 for sets). Empty unless requested.
+    Classes are in the order of the tree, left before right; the records of each begin at ``begins``. ``cuts`` (n_cuts,
+    5), parents before children and empty unless requested, have where the class began and ended, where its right side
+    begins, the dimension, and the largest code on the left (0 for sets).
     """
 
     records: NDArray[np.signedinteger[Any]]
@@ -360,36 +354,12 @@ def partition_rows(
     on_rows: Callable[[int], None] | None = None,
     task_rows: int | None = None,
 ) -> Partition:
-    """Cut a table into classes.
+    """Cut a table into classes; the whole table satisfies the models (not checked here).
 
-    Parameters
-    ----------
-    rows : PackedRows
-        The codes, at least one row. Moved in place.
-    dimensions : Dimensions
-        The columns of ``rows``.
-    models : Models
-        The models of every class; the whole table satisfies them (not checked here).
-    person : ndarray of shape (n_rows,), dtype=int32, optional
-        Person of each record, from 0, if the models count people.
-    sensitive : ndarray of shape (n_rows, n_sensitive), dtype=int32, optional
-        Sensitive values of each record, as positions in ``models.totals``, if the models need values.
-    with_cuts : bool
-        Whether to return the cuts.
-    n_threads : int
-        Threads; the result does not depend on it.
-    on_rows : callable, optional
-        Called with the number of rows in finished classes. An exception that it raises ends the work.
-    task_rows : int, optional
-        Largest class that one thread finishes on its own.
-
-    Returns
-    -------
-    Partition
-
-    Notes
-    -----
-    Time O(n_rows x n_dimensions x log(n_rows / k)). Memory beyond ``rows``: 8 bytes per class, 40 per cut.
+    ``rows`` are moved in place. ``person`` (from 0) is needed if the models count people, ``sensitive`` (positions in
+    ``models.totals``) if they need values. ``on_rows`` is called with the number of rows in finished classes; one
+    thread finishes classes of up to ``task_rows`` on its own. Time O(n_rows x n_dimensions x log(n_rows / k)). Memory
+    beyond ``rows``: 8 bytes per class, 40 per cut.
     """
     n_rows = len(rows.codes)
     if task_rows is None:

@@ -44,21 +44,10 @@ DIMENSION, THRESHOLD, RIGHT_LOW, N_HEAD, IS_COARSE = range(5)
 class Dimensions(NamedTuple):
     """The dimensions of a table; arrays of shape (n_dimensions,) unless said otherwise.
 
-    Attributes
-    ----------
-    is_set : ndarray, dtype=bool
-        Whether the values have no order; also those of a hierarchy.
-    n_values : ndarray, dtype=int64
-        Codes of the dimension.
-    first_bin : ndarray of shape (n_dimensions + 1,), dtype=int64
-        Start of its bins in a flat histogram, and the length of the histogram.
-    coordinates : ndarray of shape (n_coordinates,), dtype=float64
-        Coordinate of each code of each ordered dimension, ascending: from 0 to 1, and 2 for a missing value, so that a
-        class of missing and other values has the full width.
-    first_coordinate : ndarray, dtype=int64
-        Where the coordinates of a dimension begin.
-    nodes : Nodes
-        Hierarchies of the sets that are cut along one; their codes are numbered depth-first.
+    Sets (``is_set``) have no order, or a hierarchy in ``nodes``, and then their codes are numbered depth-first.
+    ``first_bin`` (n_dimensions + 1,) is the start of the bins of each in a flat histogram, and its length.
+    ``coordinates`` has, from ``first_coordinate`` on, the coordinate of each code of each ordered dimension, ascending:
+    from 0 to 1, and 2 for a missing value, so that a class of missing and other values has the full width.
     """
 
     is_set: NDArray[np.bool_]
@@ -210,33 +199,13 @@ def weigh_cuts(
     models: Models,
     evidence: Evidence | None,
 ) -> tuple[float, int]:
-    """Find the best allowable cut of one dimension.
+    """Find the best allowable cut of one dimension: its score, and the last listed bin on the left.
 
-    Parameters
-    ----------
-    size : int
-        Rows of the class.
-    width : float
-        Width of the dimension in the class.
-    n_listed, lists
-        The non-empty bins in the order in which they are cut, and the rows of each.
-    models, evidence
-        The models on both sides, and the counts needed to decide them; None if only rows are counted.
-
-    Returns
-    -------
-    score : float
-        Score of the cut: by the criterion "range" the width of the dimension, by "gain" the weighted loss it removes.
-        -inf if no cut is allowable.
-    place : int
-        The last listed bin on the left.
-
-    Notes
-    -----
-    The gain of a cut of m rows into a and m - a is ``m w - a w_left - (m - a) w_right`` (w: widths), times
-    ``1 - lost / floor(m / k)`` where ``lost = floor(m / k) - floor(a / k) - floor((m - a) / k)`` classes can no longer
-    be made, times a weight that falls from 1 at a cut in halves to 1 - BALANCE_WEIGHT at the edge. By "range" it is
-    the cut nearest to the median. A cut along a hierarchy must leave one of its sides under a lower node.
+    The score is -inf if no cut is allowable. By "range" it is the width of the dimension, and the cut is the one
+    nearest to the median. By "gain" it is the loss that a cut of m rows into a and m - a removes, ``m w - a w_left - (m
+    - a) w_right`` (w: widths), times ``1 - lost / floor(m / k)`` where ``lost = floor(m / k) - floor(a / k) - floor((m
+    - a) / k)`` classes can no longer be made, times a weight that falls from 1 at a cut in halves to 1 - BALANCE_WEIGHT
+    at the edge. A cut along a hierarchy must leave one of its sides under a lower node.
     """
     k = models.k
     n_units = size
@@ -327,21 +296,10 @@ def decide(
 ) -> None:
     """Choose the dimension and position of the cut if only rows are counted.
 
-    Parameters
-    ----------
-    size : int
-        Rows of the class.
-    histogram : ndarray of shape (n_bins,), dtype=int64
-        Rows per bin of every dimension, laid out by ``dimensions.first_bin``. Modified: zero afterwards.
-    dimensions, models, evidence
-        The table and the models, which may count rows only.
-    box : Box
-        The bins of the histogram (:func:`set_bins`). Its ordered dimensions are shrunk in place.
-    lists : Lists
-        Scratch; ``head`` has the codes on the left if a set is cut.
-    cut : ndarray of shape (5,), dtype=int64
-        Written: dimension (-1 for none), largest code on the left, smallest code on the right, length of ``head``, and
-        whether single values may allow a cut where bins do not.
+    ``histogram`` has the rows per bin of every dimension and is zero afterwards; ``box`` has these bins
+    (:func:`set_bins`), and its ordered dimensions are shrunk in place. Written are ``cut``: dimension (-1 for none),
+    largest code on the left, smallest code on the right, length of ``lists.head`` (the codes on the left of a set), and
+    whether single values may allow a cut where bins do not.
     """
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0
@@ -375,19 +333,9 @@ def decide_on_codes(
 ) -> None:
     """Choose the cut among single codes if :func:`decide` found none because its bins were too coarse.
 
-    Parameters
-    ----------
-    size : int
-        Rows of the class.
-    codes, tally : ndarray of shape (n_listed,), dtype=int64
-        Occurring codes and their numbers of rows, by dimension, ascending. Dimensions whose bins have one code each
-        (``box.shift`` 0), and sets, are ignored.
-    first : ndarray of shape (n_dimensions + 1,), dtype=int64
-        Where the codes of each dimension begin.
-    dimensions, models, evidence, cut
-        As for :func:`decide`.
-    box : Box
-        As left by :func:`decide`. Binned dimensions are shrunk to the codes, and their bins have one code each.
+    ``codes`` and ``tally`` are the occurring codes and their rows, by dimension from ``first`` on, ascending. Sets and
+    dimensions whose bins have one code each (``box.shift`` 0) are ignored. Binned dimensions of ``box``, as left by
+    :func:`decide`, are shrunk to the codes, and then have one code in each bin.
     """
     best = -np.inf
     cut[DIMENSION] = NO_CUT

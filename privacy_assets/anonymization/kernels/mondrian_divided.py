@@ -52,20 +52,9 @@ def add_counts(
     codes: NDArray[np.unsignedinteger[Any]], leaf: NDArray[np.int64], place: NDArray[np.int64],
     offset: NDArray[np.int64], shift: NDArray[np.int64], histograms: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Add rows to the histograms of their classes.
+    """Add rows to the histograms of their classes: a code to the bin ``offset + (code >> shift)``.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows, n_padded), dtype=uint16 or uint32
-        The rows.
-    leaf : ndarray of shape (n_rows,), dtype=int64
-        The class of each row.
-    place : ndarray of shape (n_leaves,), dtype=int64
-        The histogram of each class; -1 for a class without one.
-    offset, shift : ndarray of shape (n_histograms, n_dimensions), dtype=int64
-        A code is counted in the bin ``offset + (code >> shift)``.
-    histograms : ndarray of shape (n_histograms, n_bins), dtype=int64
-        The counts, which are increased.
+    ``leaf`` is the class of each row, and ``place`` the histogram of each class, -1 for a class without one.
     """
     for i in range(len(leaf)):
         own = place[leaf[i]]
@@ -107,16 +96,9 @@ def _choose_cut_on_codes(
 
 
 class Listed(NamedTuple):
-    """The occurring bins of a class, dimension by dimension, each in the order in which it is cut.
+    """The occurring bins of a class, dimension by dimension from ``first`` on, each in the order in which it is cut.
 
-    Attributes
-    ----------
-    first : ndarray of shape (n_dimensions + 1,), dtype=int64
-        Where the bins of each dimension begin.
-    bins, tally : ndarray of shape (n_listed,), dtype=int64
-        The bins, and the rows of each.
-    widths : ndarray of shape (n_dimensions,), dtype=float64
-        Width of each dimension in the class.
+    ``tally`` has the rows of each bin, ``widths`` the width of each dimension in the class.
     """
 
     first: NDArray[np.int64]
@@ -176,13 +158,8 @@ def choose_cut_of_sides(
 ) -> None:  # fmt: skip
     """Choose the cut by the counts on each side, as `decide_on_rows` does.
 
-    Parameters
-    ----------
-    people : tuple, optional
-        The people of the class, and those on each side of a cut after each listed bin; None if k counts rows.
-    by_bin : ndarray of shape (n_listed, n_values), dtype=int64, optional
-        Rows by listed bin and sensitive value; None if there is no l or t. The rows of a dimension with only one bin
-        may be missing.
+    ``people`` are those of the class, and on each side of a cut after each listed bin; None if k counts rows.
+    ``by_bin`` is None if there is no l or t; the rows of a dimension with only one bin may be missing in it.
     """
     none = no_evidence()
     n_people, people_left, people_right = (size, *none[1:3]) if people is None else people

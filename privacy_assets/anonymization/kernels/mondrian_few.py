@@ -93,18 +93,10 @@ def decide_on_few(
     evidence: Evidence | None,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the dimension and the position of the cut.
+    """Choose the cut as `decide` does, in a class of fewer than ``FEW_ROWS`` rows.
 
-    Parameters
-    ----------
-    size : int
-        Rows of the class, fewer than ``FEW_ROWS``.
-    histogram : ndarray of shape (n_bins,), dtype=int64
-        As left by :func:`count_few_rows`. Modified: zero afterwards.
-    occupied : ndarray of shape (n_dimensions,), dtype=uint64
-        As written by :func:`count_few_rows`; the words of chunks of a class are combined with "or".
-    dimensions, box, lists, models, evidence, cut
-        As for :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
+    ``histogram`` and ``occupied`` are left by :func:`count_few_rows`, the words of chunks of a class combined with
+    "or"; the histogram is zero afterwards.
     """
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0

@@ -38,20 +38,10 @@ VALUES_PER_SORTED = 16
 class Guard(NamedTuple):
     """Data of each record other than its dimensions, and scratch for counting.
 
-    Attributes
-    ----------
-    person : ndarray of shape (n_records,), dtype=int32
-        Person of each record, from 0; empty if k counts rows.
-    sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
-        Sensitive values, as positions in the flat list of ``Models.totals``.
-    is_met : ndarray of shape (n_people,), dtype=bool
-        Scratch, False between calls: whether a row of the person was found.
-    first, last : ndarray of shape (n_people,), dtype=int64
-        Scratch: the first and the last listed bin with a row of the person.
-    counts : ndarray of shape (2, n_values), dtype=int64
-        Scratch: rows per sensitive value on each side; values that are not in the class may have any counts.
-    is_listed : ndarray of shape (n_values,), dtype=bool
-        Scratch, False between calls: whether a sensitive value is in the class.
+    ``person`` is numbered from 0, and empty if k counts rows; ``sensitive`` (n_records, n_sensitive) are positions in
+    the flat list of ``Models.totals``. The rest is scratch: of each person, whether a row was found (``is_met``, False
+    between calls), and the first and last listed bin with one; of each value, the rows on each side (any, if it is not
+    in the class), and whether it is in the class (``is_listed``, False between calls).
     """
 
     person: NDArray[np.int32]

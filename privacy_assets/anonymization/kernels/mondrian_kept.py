@@ -21,16 +21,9 @@ FEWEST_ROWS_KEPT = 192
 
 
 class Kept(NamedTuple):
-    """Slots for histograms, and the bins of each.
+    """Slots for histograms, zero in every free one, and the bins of each, as in `Box`.
 
-    Attributes
-    ----------
-    histograms : ndarray of shape (N_SLOTS, n_bins), dtype=int64
-        Zero in every free slot.
-    base, shift, n_bins : ndarray of shape (N_SLOTS, n_dimensions), dtype=int64
-        As in :class:`~privacy_assets.anonymization.kernels.mondrian_cuts.Box`.
-    free : ndarray of shape (N_SLOTS + 1,), dtype=int64
-        Free slots, and their number in the last place.
+    ``free`` lists the free slots; its last place is their number.
     """
 
     histograms: NDArray[np.int64]

@@ -19,16 +19,8 @@ from privacy_assets.kernels.compilation import allocating_part, part
 class Nodes(NamedTuple):
     """Nodes of the codes of all dimensions, flat: those of a dimension level by level, its values first.
 
-    Attributes
-    ----------
-    n_levels : ndarray of shape (n_dimensions,), dtype=int64
-        Levels of the dimension, the last with one node; 0 without a hierarchy.
-    first : ndarray of shape (n_dimensions,), dtype=int64
-        Where the nodes of a dimension begin.
-    node : ndarray of shape (n_nodes_of_codes,), dtype=int64
-        Node of each code on each level.
-    loss : ndarray of shape (n_nodes_of_codes,), dtype=float64
-        Loss of that node, from 0 to 1; larger on higher levels.
+    The last of the ``n_levels`` of a dimension has one node; without a hierarchy there are 0. ``loss`` of a node, from
+    0 to 1, is larger on higher levels.
     """
 
     n_levels: NDArray[np.int64]
@@ -68,14 +60,10 @@ def shared_loss(nodes: Nodes, j: int, n_values: int, one: int, other: int) -> fl
 def sort_by_nodes(
     n_listed: int, j: int, n_values: int, nodes: Nodes, bins: NDArray[np.int64], tally: NDArray[np.int64]
 ) -> None:
-    """Sort values depth-first: of the children of a node, the one with most rows of the class first, ties by code.
+    """Sort the values of a class depth-first, in place.
 
-    Parameters
-    ----------
-    n_listed, j, n_values, nodes
-        Number of listed values, the dimension, and its codes.
-    bins, tally : ndarray of shape (at least n_listed,), dtype=int64
-        The values of a class, ascending, and the rows of each. Sorted in place.
+    Of the children of a node, the one with most rows of the class comes first, ties by code. ``bins`` has the values,
+    ascending, and ``tally`` the rows of each.
     """
     codes, counts, order = np.empty(n_listed, np.int64), np.empty(n_listed, np.int64), np.empty(n_listed, np.int64)
     for x in range(n_listed):

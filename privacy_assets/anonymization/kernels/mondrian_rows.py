@@ -16,16 +16,9 @@ BYTES_PER_WORD = 8
 
 
 class PackedRows(NamedTuple):
-    """Rows of codes, contiguous in memory, and the record of each row.
+    """Rows of codes, contiguous in memory and padded with zeros to whole words, and the record of each row.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows, n_padded), dtype uint16 or uint32
-        One row per record, padded with zeros to whole words.
-    words : ndarray of shape (n_rows, n_words), dtype=uint64
-        The same memory.
-    records : ndarray of shape (n_rows,), dtype int32 or int64
-        Record of each row; moved together with the codes.
+    ``words`` are the same memory as ``codes``; ``records`` are moved together with them.
     """
 
     codes: NDArray[np.unsignedinteger[Any]]
@@ -34,15 +27,7 @@ class PackedRows(NamedTuple):
 
 
 def pack_rows(columns: Sequence[NDArray[Any]], n_values: Sequence[int]) -> PackedRows:
-    """Copy columns of codes into rows.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        Codes of each dimension, from 0 to ``n_values[j] - 1``. Not checked here.
-    n_values : sequence of int
-        Codes of each dimension.
-    """
+    """Copy columns of codes, from 0 to ``n_values[j] - 1`` (not checked here), into rows."""
     dtype = np.dtype(np.uint16 if max(n_values, default=1) <= 1 << 16 else np.uint32)
     per_word = BYTES_PER_WORD // dtype.itemsize
     n_rows = len(columns[0])
@@ -179,23 +164,9 @@ def move_rows(
 def list_class_values(
     codes: NDArray[np.integer[Any]], begins: NDArray[np.int64], stops: NDArray[np.int64], n_values: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List the distinct codes of ranges of rows, such as classes.
+    """List the distinct codes of ranges of rows, ascending, and where those of each range begin.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,), integer
-        Codes of one column, class by class.
-    begins, stops : ndarray of shape (n_ranges,), dtype=int64
-        The ranges; they may overlap.
-    n_values : int
-        Upper bound of the codes.
-
-    Returns
-    -------
-    first : ndarray of shape (n_ranges + 1,), dtype=int64
-        Where the codes of each range begin in ``values``.
-    values : ndarray of shape (n_pairs,), dtype=int64
-        The codes of each range, ascending.
+    The ranges may overlap; codes are below ``n_values``.
     """
     # Codes have several widths, and the kernel would be compiled for each of them.
     first, values = _list_class_values(codes.astype(np.int64, copy=False), begins, stops, n_values)

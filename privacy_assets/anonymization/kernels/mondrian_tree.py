@@ -16,16 +16,9 @@ from privacy_assets.kernels.sorting import place_in
 class TreeArrays(NamedTuple):
     """A binary tree of cuts, parents first; arrays of shape (n_cuts,), int64.
 
-    Attributes
-    ----------
-    dimension, threshold, right_low
-        Dimension of the cut, largest code on the left and smallest on the right (both 0 for sets).
-    left, right
-        Position of the child cut, or -1 - class.
-    first_head : ndarray of shape (n_cuts + 1,)
-        Where the codes on the left begin in ``head``; ordered dimensions have no such codes.
-    head : ndarray of shape (n_codes,)
-        Codes on the left of the cuts of sets, ascending by cut.
+    ``threshold`` and ``right_low`` are the largest code on the left and the smallest on the right (0 for sets);
+    ``left`` and ``right`` the position of the child cut, or -1 - class. ``head`` has the codes on the left of the cuts
+    of sets, ascending, from ``first_head`` on.
     """
 
     dimension: NDArray[np.int64]
