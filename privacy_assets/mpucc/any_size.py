@@ -24,23 +24,10 @@ class AnySizeRate(NamedTuple):
 
 
 def sample_any_size(tables: PreprocessedTables, seed: int, confidence_level: float) -> AnySizeRate:
-    """Estimate the identification rate over combinations of all sizes.
+    """Estimate the identification rate over combinations of all sizes, exact for each record of a sample.
 
-    Parameters
-    ----------
-    tables : PreprocessedTables
-        The coded tables; `control` is not used.
-    seed : int
-        Seed of the sample.
-    confidence_level : float
-        Confidence of the interval; Wilson's interval is too wide rather than too narrow if most records are in the
-        sample.
-
-    Returns
-    -------
-    AnySizeRate
-        Exact for each record of the sample. The sample has 400 records; fewer, but at least 50, if more than 2e10 cells
-        would have to be compared; all records if the table has no more.
+    The sample has 400 records; fewer, but at least 50, if more than 2e10 cells would have to be compared; all records
+    if the table has no more. Wilson's interval is too wide rather than too narrow if most records are in the sample.
     """
     synthetic, original = tables.synthetic, tables.original
     columns = [np.concatenate(pair) for pair in zip(synthetic.codes, original.codes, strict=True)]

@@ -155,29 +155,11 @@ def compare_with_control(
     seed: int,
     confidence_level: float,
 ) -> ControlComparison:
-    """Compare identification against originals and against control records.
+    """Compare identification against originals and against control records, which the tables must have.
 
-    Parameters
-    ----------
-    tables : PreprocessedTables
-        Tables with a control (not checked here).
-    search : callable
-        Function of a table and a progress text that searches the synthetic records against the table.
-    published : CodedTable
-        All synthetic records, of which those of the tables may be a draw; copies are counted in them.
-    n_samples : int
-        Number of random samples of the larger table.
-    seed : int
-        Seed of the samples.
-    confidence_level : float
-        Confidence level of the intervals, between 0 and 1.
+    ``published`` are all synthetic records, of which those of the tables may be a draw; copies are counted in them. The
+    larger table is sampled ``n_samples`` times.
 
-    Returns
-    -------
-    ControlComparison
-
-    Notes
-    -----
     The interval of the excess identification rate counts the variance in two ways, as two-way clustered errors do [1]_.
     The first is that of the mean difference, paired by synthetic record. The second reflects that the originals and the
     control are themselves random draws from the population: one real record affects all synthetic records close to it,
@@ -194,8 +176,6 @@ def compare_with_control(
     interval, because a few copies against 0 would have almost no variance. Copies of several records of one person are
     not independent: the products of their differences are added to the sum, and z squared is that of a person's copies.
 
-    References
-    ----------
     .. [1] A. C. Cameron, J. B. Gelbach, D. L. Miller (2011), "Robust inference with multiway clustering",
        doi:10.1198/jbes.2010.07136.
     """
@@ -359,18 +339,8 @@ def excess_of_copies(
 ) -> Estimate:
     """Estimate the share of synthetic records that copy an original beyond those that copy a control record.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,)
-        Records of each distinct synthetic row.
-    difference : ndarray of shape (n_rows,), dtype=float64
-        Probability that the row equals one of the matched originals, minus that of the control.
-    shared : SharedCopies
-        The contribution of people with several records.
-    n_records : int
-        Synthetic records assessed.
-    confidence_level : float
-        Confidence of the interval; see :func:`compare_with_control`.
+    ``difference`` is, for each distinct synthetic row of these ``weights``, the probability that it equals one of the
+    matched originals, minus that of the control. The interval: :func:`compare_with_control`.
     """
     excess_of_row = weights * difference
     n_moved = float(np.abs(excess_of_row).sum())
@@ -383,13 +353,8 @@ def excess_of_copies(
 def reach_of_copies(squares: Any, n_moved: Any, weighted: Any, confidence_level: float) -> Any:
     """Return how far the number of excess copies may be off by chance, for numbers or arrays of cases.
 
-    Parameters
-    ----------
-    squares, n_moved, weighted : float or ndarray
-        Sums over the synthetic rows of the squared difference, of its size, and of its size times the records of the
-        row; each including the amount from `SharedCopies`.
-    confidence_level : float
-        Confidence of the interval.
+    Given are sums over the synthetic rows, of the squared difference, of its size, and of its size times the records of
+    the row, each with the amount from `SharedCopies`.
     """
     z = normal_quantile(confidence_level)
     # Rows of several records are weighted by their number, and so is the record, or person, missed by chance.

@@ -15,33 +15,15 @@ from privacy_assets.mpucc.results import SyntheticSearch, overall_protection
 def scores_beside_control(
     search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int
 ) -> dict[str, float | None]:
-    """Score the control in place of the synthetic records, at the same number of records.
+    """Score the control, which the tables must have, in place of the synthetic records, at the same number of records.
 
     In smaller tables, more records are unique, so both tables are searched at the smaller number of records after
     deduplication: draws of that size represent the larger one, as they do where more synthetic records are published
-    than there are originals.
+    than there are originals. ``score_beyond_control`` (-1 to 1) is the difference as a share of the distance of the
+    score of the control from 1, None if that is 0; [1]_ defines it for success rates of attacks.
 
-    Parameters
-    ----------
-    search : SyntheticSearch
-        Search of the synthetic records; its tables must have a control (not checked here).
-    scores : mapping
-        The scores of the synthetic records against the originals.
-    max_size : int
-        Largest combinations that are searched.
-
-    Returns
-    -------
-    dict
-        ``score_at_control_size`` and ``score_of_control`` (0 to 1), the scores of equally many synthetic and control
-        records; and ``score_beyond_control`` (-1 to 1), their difference as a share of the distance of the score of the
-        control from 1 [1]_; None if that distance is 0.
-
-    References
-    ----------
     .. [1] M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnadi (2023), "A Unified Framework for Quantifying Privacy Risk in
-       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055: defined there for success rates of
-       attacks.
+       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055.
     """
     tables = search.tables
     control, synthetic = tables.control, tables.synthetic

@@ -68,17 +68,9 @@ def choose_split(
 ) -> ControlPlan:
     """Choose among the splits of a table as described in `ControlPlan`.
 
-    Parameters
-    ----------
-    judged : callable
-        Returns the copies that the control reveals if this share of the people is for the synthesizer.
-    train_fraction : float
-        Planned share of the people whom the synthesizer sees, above 0 and below 1.
-    copied_share : float
-        Share of the originals whose copies the control should reveal, above 0 and at most 1.
-    least_control : int
-        Smallest accepted number of people in the control, such as the ``control_records`` of a policy. With fewer than
-        50 on either side, there is no decision in any case.
+    ``judged`` returns the copies that the control reveals if this share of the people is for the synthesizer; it should
+    reveal ``copied_share`` of the originals. With fewer than 50 people on either side, there is no decision in any
+    case.
     """
     planned = judged(train_fraction)
     least_share = float("inf")

@@ -38,24 +38,10 @@ class Bucket(NamedTuple):
 class Part(NamedTuple):
     """Tasks that have the rows of some buckets of the same columns.
 
-    Attributes
-    ----------
-    within : tuple of Bucket
-        The buckets of all columns before the last one.
-    column, n_buckets : int
-        The last column by which rows are divided into buckets.
-    numbers : tuple of int
-        Its buckets that are tasks of this part; the others are divided.
-    first_task : int
-        The task of bucket 0.
-    begin, stop : int
-        The combinations that begin with the columns of this part.
-    is_whole : bool
-        Whether there is only one such combination, without other columns.
-    is_base : bool
-        Whether the tasks only report if the columns of this part have live classes.
-    is_thinned : bool
-        Whether a few rows of equal codes represent all.
+    ``within`` are the buckets of all columns before the last one, ``numbers`` the buckets of that column that are tasks
+    of this part (bucket 0 is ``first_task``); the others are divided. ``begin`` to ``stop`` are the combinations that
+    begin with these columns; ``is_whole`` if it is only one, without other columns. The tasks of a base only report if
+    its columns have live classes; in a thinned part, a few rows of equal codes represent all.
     """
 
     within: tuple[Bucket, ...]
@@ -97,25 +83,10 @@ def rows_within(
 
 
 class Division:
-    """The parts of a level, for combinations of one size in lexicographic order.
+    """The parts of a level, in the order of their tasks, for combinations of one size in lexicographic order.
 
-    Parameters
-    ----------
-    columns, n_codes
-        As for :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`.
-    combos : ndarray of shape (n_combos, size), dtype=int16
-        The combinations.
-    rows_per_task : int
-        Approximate number of rows that a task receives.
-    rows_per_tuple : int
-        Most rows with equal codes that a task receives, if rows are thinned: see :func:`rows_per_tuple`.
-
-    Attributes
-    ----------
-    parts : list of Part
-        In the order of their tasks.
-    largest : int
-        Upper bound of the rows that a task receives; those of bases are not counted.
+    A task receives about ``rows_per_task`` rows, ``largest`` at most (without bases), and of equal codes at most
+    ``rows_per_tuple``, if rows are thinned: see :func:`rows_per_tuple`.
     """
 
     def __init__(

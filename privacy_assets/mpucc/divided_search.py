@@ -285,17 +285,7 @@ def _count_blobs(engine: Engine, batches: Any) -> int:
 
 
 class DividedSearch(LevelSearch):
-    """A search whose levels are searched by an engine.
-
-    Attributes
-    ----------
-    n_tasks : int
-        Tasks of all levels so far.
-    largest_task : int
-        Most rows that a task received.
-    n_bytes_sent : int
-        Bytes that the tasks received.
-    """
+    """A search whose levels are searched by the tasks of an engine; counts what these received."""
 
     def __init__(
         self,

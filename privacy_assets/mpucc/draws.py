@@ -37,22 +37,11 @@ def most_records(tables: PreprocessedTables) -> int:
 
 
 def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw rows of a table that has more than this many records after deduplication.
+    """Draw rows of a table of single records that has more than ``n_records`` of them after deduplication.
 
-    Parameters
-    ----------
-    tables : PreprocessedTables
-        The tables that the codes belong to.
-    table : CodedTable
-        A table whose records do not belong to people (not checked here).
-    n_records : int
-        Records of a draw. Without deduplication a distinct row is drawn with all its records, and the draw ends before
-        the row with which it would have more; it has at least one row.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n_rows,), dtype=int64
-        Rows of each of the `N_DRAWS` draws, in its own order; empty if the table has no more records.
+    Without deduplication a distinct row is drawn with all its records, and the draw ends before the row with which it
+    would have more; it has at least one row. Each of the `N_DRAWS` draws has its own order; there are none if the table
+    has no more records.
     """
     if table.n_assessed <= n_records:
         return ()

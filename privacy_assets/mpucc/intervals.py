@@ -23,16 +23,8 @@ def normal_quantile(confidence_level: float) -> float:
 def wilson_interval(successes: float, trials: float, confidence_level: float) -> Estimate:
     """Estimate a proportion by Wilson's score interval [1]_.
 
-    Parameters
-    ----------
-    successes, trials : float
-        ``0 <= successes <= trials``; means over repeated draws need not be integers. Without trials, the proportion is
-        0 and the interval (0, 1).
-    confidence_level : float
-        Between 0 and 1, exclusive.
+    Means over repeated draws need not be integers. Without trials, the proportion is 0 and the interval (0, 1).
 
-    References
-    ----------
     .. [1] E. B. Wilson (1927), "Probable inference, the law of succession, and statistical inference",
        doi:10.1080/01621459.1927.10502953.
     """
@@ -50,15 +42,6 @@ def wilson_interval(successes: float, trials: float, confidence_level: float) ->
 def newcombe_interval(successes: tuple[float, float], trials: tuple[float, float], confidence_level: float) -> Estimate:
     """Estimate the difference of two independent proportions (first minus second) by Newcombe's method 10 [1]_.
 
-    Parameters
-    ----------
-    successes, trials : tuple of float
-        As in :func:`wilson_interval`, for the first and the second proportion. Without trials a proportion is 0.
-    confidence_level : float
-        Between 0 and 1, exclusive.
-
-    References
-    ----------
     .. [1] R. G. Newcombe (1998), "Interval estimation for the difference between independent proportions: comparison of
        eleven methods", doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
     """

@@ -22,16 +22,10 @@ FEW_PEOPLE = 32
 
 
 class Subjects(NamedTuple):
-    """People of a table, one entry for all who have the same records.
+    """People of a table, one entry for all ``n_alike`` who have the same records.
 
-    Attributes
-    ----------
-    of_row : ndarray of shape (n_distinct,), dtype=int64
-        Position of the person in the other arrays, for each row of the coded table.
-    n_alike : ndarray of shape (n_subjects,), dtype=int32
-        Number of people with these records.
-    weights : ndarray of shape (n_subjects,), dtype=int32
-        How many of them are assessed: 1 after deduplication, otherwise all. Only a single person can be singled out.
+    ``of_row`` is the position of the person of each row of the coded table. ``weights`` is how many of them are
+    assessed: 1 after deduplication, otherwise all. Only a single person can be singled out.
     """
 
     of_row: NDArray[np.int64]
@@ -64,28 +58,10 @@ class RowsOfPeople(NamedTuple):
 def take_person(
     frames: Mapping[str, pd.DataFrame], person: str
 ) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
-    """Separate the person column from original and control.
+    """Separate the person column from original and control, and number the people of each from 0.
 
-    Parameters
-    ----------
-    frames : mapping of str to DataFrame
-        The tables by their stage: original, synthetic, and control if there is one.
-    person : str
-        Column of original and control with the person of each row.
-
-    Returns
-    -------
-    frames : dict of str to DataFrame
-        The tables without that column.
-    people : dict of str to ndarray of shape (n_rows,), dtype=int64
-        A number for each person, from 0, for original and control.
-
-    Raises
-    ------
-    InvalidSettingError
-        If original or control lacks the column, or the synthetic table has it.
-    InvalidTableError
-        If a record has no person, or a person is in both original and control.
+    Refused if one of them lacks the column, if the synthetic table has it, if a record has no person, or if a person is
+    in both.
     """
     others, people, known = dict(frames), {}, []
     for name, frame in frames.items():
@@ -133,24 +109,11 @@ def group_people(
     *,
     deduplicate: bool,
 ) -> RowsOfPeople:
-    """List each person's distinct rows, and those of people with the same records once.
+    """List each person's distinct rows, and those of people with the same records once, in order of the groups.
 
-    Parameters
-    ----------
-    groups, people, positions : ndarray of shape (n_rows,), dtype=int64
-        Equal rows have one group; ``positions`` are those in the input table.
-    n_equal : ndarray of shape (n_rows,), dtype=int32
-        Records that a row represents.
-    n_alike : ndarray of shape (n_people,), dtype=int32
-        Number of people that a person represents.
-    deduplicate : bool
-        Whether records that a person, or people with the same records, repeat are counted once. If not, people are only
-        the same if they have each record equally often.
-
-    Returns
-    -------
-    RowsOfPeople
-        In order of the groups; subjects are in order of their first group.
+    Equal rows have one group; a row represents ``n_equal`` records, and a person ``n_alike`` people. If records that a
+    person, or people with the same records, repeat are not deduplicated, people are only the same if they have each
+    record equally often. Subjects are in order of their first group.
     """
     order = np.lexsort((groups, people))
     person, group = people[order], groups[order]

@@ -27,16 +27,9 @@ class _Side(NamedTuple):
 
 
 def draw_identified_by_size(tree: pd.DataFrame, control: ControlComparison | None, *, counts_people: bool) -> Drawn:
-    """Draw the identified records by combination size, next to those of the control if there is one.
+    """Draw the identified records, or people, by combination size, next to those of the control if there is one.
 
-    Parameters
-    ----------
-    tree : DataFrame
-        ``MpuccAssessment.tree``.
-    control : ControlComparison or None
-        With a control, both are counted against equally many real records, as means over the samples.
-    counts_people : bool
-        Whether people were counted instead of records.
+    With a control, both are counted against equally many real records, as means over the samples.
     """
     if control is None:
         by_size = tree.groupby("combo_size")["mpuccs_collision_cnt"].sum()
@@ -107,12 +100,7 @@ def shares_by_column(details: pd.DataFrame, columns: Sequence[str]) -> list[tupl
 def draw_driving_columns(columns: Sequence[tuple[str, float]], n_identified: int) -> Drawn:
     """Draw the share of identified records that have each column in the combination that singles them out.
 
-    Parameters
-    ----------
-    columns : sequence of (str, float)
-        The result of `shares_by_column`; the first 30 columns in 5 records or more are drawn.
-    n_identified : int
-        Identified records.
+    The first 30 columns in 5 records or more are drawn.
     """
     drawn = [(name, share) for name, share in columns if round(share * n_identified) >= SMALLEST_GROUP_DRAWN]
     drawn = drawn[:MOST_COLUMNS_DRAWN]

@@ -47,20 +47,8 @@ DatetimePrecision = str | Mapping[str, str] | None
 class CodedTable:
     """One table as codes, one entry per distinct row; with people, per distinct row of a person.
 
-    Attributes
-    ----------
-    codes : tuple of ndarray of shape (n_distinct,), dtype uint8, uint16 or uint32
-        One array per column.
-    positions : ndarray of shape (n_distinct,), dtype=int64
-        Position of (the first of) each row in the input table.
-    multiplicities : ndarray of shape (n_distinct,), dtype=int32
-        Weight of the row: 1 after deduplication, otherwise the number of equal rows.
-    n_equal : ndarray of shape (n_distinct,), dtype=int32
-        Number of equal rows in the input table, whether duplicates were dropped or not; they sum to ``n_records``.
-    n_records : int
-        Number of rows of the input table.
-    people : Subjects or None
-        The people of the rows; None if every record is a person.
+    ``positions`` are those of (the first of) each row in the input table; ``n_equal`` sums to ``n_records``, all rows
+    of the input table; ``multiplicities`` are 1 after deduplication, otherwise the same.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -109,36 +97,15 @@ class CodedTable:
 
 @dataclass(frozen=True, eq=False)
 class PreprocessedTables:
-    """Original, synthetic and control records as common codes.
+    """Original, synthetic and control records as common codes, with columns in the order of the original table.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Columns, in the order of the original table; parts of one column under its name.
-    kinds : tuple of str
-        Kind of each column: number, boolean, text, datetime, aware datetime, duration, or missing (no value anywhere).
-    labels : tuple of ndarray of shape (n_codes,), dtype=object
-        Text of each code of each column; None for the missing value. Private, because these are cells.
-    original, synthetic : CodedTable
-        The tables.
-    control : CodedTable or None
-        Records that the synthesizer never saw.
-    numeric_precision : dict of str to int
-        Decimals that each column with floats was rounded to.
-    datetime_precision : dict of str to str
-        Unit that each datetime column was floored to.
-    deduplicate : bool
-        Whether exact duplicates were dropped from each table.
-    given_precision : dict of str to int or str
-        Precision by column as given by the caller; for other columns it was found in the original.
-    parts : dict of str to tuple of str
-        The columns that are parts of one of `columns`.
-    unknown_values : mapping of str to mapping
-        By column, the share of synthetic values that nobody has (`unknown_shares`).
-    foreign : str or None
-        Why the synthetic records cannot be compared with people; empty if they can, None if it was not judged.
-    as_written : PreprocessedTables or None
-        The same tables with texts of real people compared as they are written; None if no two are spelled alike.
+    Parts of one column are compared under its name. ``kinds`` are number, boolean, text, datetime, aware datetime,
+    duration, or missing (no value anywhere); ``labels``, private because these are cells, the text of each code.
+    Columns are rounded to decimals (``numeric_precision``) or floored to a unit (``datetime_precision``), found in the
+    original unless given. ``unknown_values`` are by column the shares of synthetic values that nobody has
+    (`unknown_shares`). ``foreign`` is why the synthetic records cannot be compared with people; empty if they can, None
+    if it was not judged. ``as_written`` has the same tables with texts of real people compared as they are written;
+    None if no two are spelled alike.
     """
 
     columns: tuple[str, ...]
@@ -291,43 +258,20 @@ def preprocess(
     parts: Parts | None = None,
     invented: Sequence[str] = (),
 ) -> PreprocessedTables:
-    """Convert tables to one precision and to common integer codes.
+    """Convert tables with the same columns, without direct identifiers, to one precision and to common integer codes.
 
-    Parameters
-    ----------
-    original, synthetic : DataFrame
-        Tables with the same columns in any order, direct identifiers removed. The order of ``original`` is used.
-    control : DataFrame, optional
-        Records that the synthesizer never saw, with the same columns.
-    numeric_precision : int or mapping of str to int, optional
-        Decimals (0 to 10) for rounding floats, for all columns or by name. Default: the number in the original.
-    datetime_precision : str or mapping of str to str, optional
-        D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns or by name.
-        Default: the coarsest unit that leaves the original unchanged.
-    deduplicate : bool
-        Whether to drop exact duplicates (after rounding) from each table. With ``person`` these are equal rows of a
-        person, and people who have the same rows.
-    person : str, optional
-        Column of original and control with the person of each row; it is not compared, and the synthetic table must not
-        have it. Default: every record is a person.
-    parts : mapping of str to sequence of str, optional
-        Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is compared like a
-        column with the date.
-    invented : sequence of str
-        Columns of invented values, such as names by a generator; see `encode_columns`.
-
-    Raises
-    ------
-    InvalidTableError
-        If the tables cannot be compared (the message names every column concerned), a record has no person, or a person
-        is in both original and control.
-    InvalidSettingError
-        If a precision does not exist or the column cannot have it, original or control lacks the person column, or a
-        part is not a part of exactly one column.
-
-    Notes
-    -----
     Definitions: ``docs/mpucc.md``, section "Preparation".
+
+    Parameters ---------- numeric_precision : int or mapping of str to int, optional Decimals (0 to 10) for rounding
+    floats, for all columns or by name. Default: the number in the original. datetime_precision : str or mapping of str
+    to str, optional D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns
+    or by name. Default: the coarsest unit that leaves the original unchanged. deduplicate : bool Whether to drop exact
+    duplicates (after rounding) from each table. With ``person`` these are equal rows of a person, and people who have
+    the same rows. person : str, optional Column of original and control with the person of each row; it is not
+    compared, and the synthetic table must not have it. Default: every record is a person. parts : mapping of str to
+    sequence of str, optional Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is
+    compared like a date. invented : sequence of str Columns of invented values, such as names by a generator; see
+    `encode_columns`.
     """
     frames = {"original": original, "synthetic": synthetic}
     if control is not None:

@@ -27,21 +27,7 @@ STAGE = "synthetic against original"
 
 
 class RepeatedSearch:
-    """Scores of tables after changes of single columns, as a search of the changed tables finds them.
-
-    Parameters
-    ----------
-    tables : PreprocessedTables
-        Tables without the changes.
-    places : sequence of int
-        Positions of the columns that are changed.
-    settings : MpuccSettings
-        Settings of the search.
-    n_threads : int
-        Threads to search on.
-    progress : callable, optional
-        Called as by `assess_preprocessed`; an exception that it raises ends a search.
-    """
+    """Scores of tables after changes of the columns at some places, as a search of the changed tables finds them."""
 
     def __init__(
         self,
@@ -56,19 +42,9 @@ class RepeatedSearch:
         self._needed: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
 
     def scores_after(self, place: int, new_codes: NDArray[np.int64] | None) -> dict[str, float]:
-        """Return the scores after a change.
+        """Return the scores of protection and ``identification_rate`` after a change of the column at a place.
 
-        Parameters
-        ----------
-        place : int
-            Position of the column.
-        new_codes : ndarray of shape (n_codes,), dtype=int64, or None
-            New code of each old code, any integers; None if the column is dropped.
-
-        Returns
-        -------
-        dict of str to float
-            ``identification_rate`` and the scores of protection.
+        ``new_codes`` has the new code of each old code, any integers; None if the column is dropped.
         """
         give_back_memory()
         changed = _changed(self.tables, place, new_codes)

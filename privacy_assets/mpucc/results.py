@@ -26,20 +26,9 @@ MOST_PAIRS_AT_ONCE = 500_000
 
 
 class SearchProgress(NamedTuple):
-    """Progress of a search before it continues.
+    """Progress of a search before it continues: sizes are numbers of columns, now and at most.
 
-    Attributes
-    ----------
-    stage : str
-        Tables that are searched.
-    combo_size, max_combo_size : int
-        Columns of the combinations that are searched now, and of the largest ones.
-    combinations_checked : int
-        Combinations checked so far.
-    n_identified : int
-        Synthetic records identified so far.
-    n_done, n_candidates : int
-        Combinations of this size that are done, and all of them.
+    ``n_done`` of ``n_candidates`` combinations of this size are done.
     """
 
     stage: str
@@ -451,13 +440,8 @@ def protection_scores(search: SyntheticSearch, identification_rate: float) -> di
 def score(search: SyntheticSearch, found: SearchResult, draws: Sequence[tuple[CodedTable, int]] = ()) -> dict[str, Any]:
     """Score the whole table, with the names and order of the source.
 
-    Parameters
-    ----------
-    search, found : SyntheticSearch, SearchResult
-        The search of all synthetic records, and its result.
-    draws : sequence of (CodedTable, int)
-        Draws of the synthetic records, whose mean scores count, and how many records of each are identified. Default:
-        all records are scored together.
+    ``draws`` of the synthetic records, whose mean scores count, come with the identified records of each; without them
+    all records are scored together.
     """
     tables, settings = search.tables, search.settings
     is_identified = found.combo_of_row >= 0

@@ -63,13 +63,7 @@ class MpuccSettings:
         return {each.name: getattr(self, each.name) for each in fields(MpuccSettings)}
 
     def check(self, n_columns: int) -> None:
-        """Refuse settings out of their range, and more columns than combinations may be checked.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a setting is out of its range, or not even single columns may all be checked.
-        """
+        """Refuse settings out of their range, and more columns than combinations may be checked."""
         size = self.max_baseline_cols
         require(
             size is None or is_integer(size, 1),
@@ -114,10 +108,7 @@ DEFAULT_SETTINGS = MpuccSettings()
 def largest_size(max_baseline_cols: int | None, n_cols: Sequence[int] | None) -> int | None:
     """Return the largest size of the combinations, which the source also gives as the list of all sizes.
 
-    Raises
-    ------
-    InvalidSettingError
-        If both are given, or the list is not 1, 2, 3 and so on: a search of larger combinations needs the smaller ones.
+    Both, or a list that is not 1, 2, 3 and so on, are refused: a search of larger combinations needs the smaller ones.
     """
     if n_cols is None:
         return max_baseline_cols

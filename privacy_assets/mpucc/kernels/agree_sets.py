@@ -19,21 +19,9 @@ WORD = 64
 
 
 def agree_sets(columns: Sequence[NDArray[Any]], row: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the columns on which each row agrees with one row, as bits.
+    """Return the columns on which each row agrees with one row, as bits, and their number.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        Codes of each column.
-    row : int
-        The row with which all others are compared.
-
-    Returns
-    -------
-    sets : ndarray of shape (n_rows, n_words), dtype=uint64
-        Bit ``c % 64`` of word ``c // 64`` is column ``c``.
-    sizes : ndarray of shape (n_rows,), dtype=int64
-        Number of columns in each.
+    Bit ``c % 64`` of word ``c // 64`` is column ``c``.
     """
     sets = np.zeros((len(columns[0]), -(-len(columns) // WORD)), np.uint64)
     sizes = np.zeros(len(columns[0]), np.int64)
@@ -45,17 +33,7 @@ def agree_sets(columns: Sequence[NDArray[Any]], row: int) -> tuple[NDArray[np.ui
 
 
 def singles_out(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
-    """Return whether the agree set of some candidate is not empty, and not contained in that of any other row.
-
-    Parameters
-    ----------
-    sets : ndarray of shape (n_rows, n_words), dtype=uint64
-        Agree sets of all rows except the one they were compared with.
-    sizes : ndarray of shape (n_rows,), dtype=int64
-        Number of columns in each.
-    is_candidate : ndarray of shape (n_rows,), dtype=bool
-        Rows that may be singled out.
-    """
+    """Return whether the agree set of some candidate is not empty, and not contained in that of any other row."""
     # The larger a set, the more others it contains, so that most are found to be contained at once.
     order = np.argsort(-sizes, kind="stable")
     return bool(_has_own_set(sets[order], sizes[order], is_candidate[order]))

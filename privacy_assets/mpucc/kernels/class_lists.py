@@ -22,26 +22,9 @@ def begin_lists(
 ]:
     """Make the lists of a search of combinations of ``size`` columns, which begins with one class of all rows.
 
-    Parameters
-    ----------
-    fewest_rows : int
-        A class has at least this many rows.
-    n_counts : int
-        Counts per value of a column.
-
-    Returns
-    -------
-    rows, starts, mids : ndarray of shape (size, ...), dtype=int32
-        Per depth, the rows of each class together, where the class begins, and where its original rows begin. Every
-        class has an open and an original row.
-    n_classes : ndarray of shape (size,), dtype=int64
-        Number of classes per depth.
-    prefix : ndarray of shape (size,), dtype=int64
-        Columns by which the classes were split, or -1.
-    counts : ndarray of shape (most codes, n_counts), dtype=int32
-        Zeros.
-    touched : ndarray of shape (most codes,), dtype=int32
-        Not filled: a list of values.
+    Of each depth, these are the rows of each class together, where the class begins, and where its original rows begin
+    (a class has at least ``fewest_rows``, of which one is open and one original); the number of classes; the columns by
+    which they were split, or -1; ``n_counts`` zeros for each value of a column, and a list of values, not filled.
     """
     most_codes = 1
     for c in range(len(n_codes)):

@@ -25,20 +25,9 @@ FIRST_GROUPED_SIZE = 4
 class CodeBlocks(NamedTuple):
     """Columns of codes in one block of memory, each in as few bytes per code as it needs.
 
-    Kernels are compiled once for all widths, because :func:`code_at` reads codes of any width.
-
-    Attributes
-    ----------
-    memory : ndarray of shape (n_bytes,), dtype=uint8
-        The columns, wide ones first, so that each code is aligned.
-    offset : ndarray of shape (n_columns,), dtype=int64
-        Byte at which each column begins.
-    shift : ndarray of shape (n_columns,), dtype=int64
-        Bytes per code are 1, 2 or 4, ``1 << shift``.
-    n_codes : ndarray of shape (n_columns,), dtype=int64
-        Upper bound of the codes, exclusive.
-    n_rows : int
-        Codes of each column.
+    Kernels are compiled once for all widths, because :func:`code_at` reads codes of any width. Wide columns come first,
+    so that each code is aligned; a column begins at the byte ``offset``, and its codes, below ``n_codes``, have 1, 2 or
+    4 bytes, ``1 << shift``.
     """
 
     memory: NDArray[np.uint8]
@@ -56,12 +45,7 @@ class CodeBlocks(NamedTuple):
 def group_by_width(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> CodeBlocks:
     """Copy columns of codes into one block of memory, with the smallest unsigned width that fits each.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        Codes of each column, from 0 to ``n_codes[c] - 1``. Not checked here.
-    n_codes : sequence of int
-        Distinct codes of each column.
+    Codes are from 0 to ``n_codes[c] - 1``; not checked here.
     """
     shift = np.array([0 if n <= 1 << 8 else 1 if n <= 1 << 16 else 2 for n in n_codes], np.int64)
     blocks = _allocate(shift, np.maximum(np.array(n_codes, np.int64), 1), len(columns[0]) if columns else 0)
@@ -129,16 +113,8 @@ class SuffixGroups(NamedTuple):
     """Groups of rows that agree on a column and on all later ones.
 
     Inside a class of some combination, such rows stay together in every extension by later columns. If only 0, 1 and
-    more are distinguished, two of them represent all.
-
-    Attributes
-    ----------
-    ids : ndarray of shape (n_columns - first, n_rows), dtype=int32
-        ``ids[c - first]`` numbers the groups of columns c, c + 1, ... from 0.
-    first : int
-        First column with groups; before it nearly all rows differ.
-    n_groups : int
-        Upper bound of all ids, exclusive.
+    more are distinguished, two of them represent all. ``ids[c - first]`` numbers the groups of columns c, c + 1, ...
+    from 0, below ``n_groups``; before ``first`` nearly all rows differ.
     """
 
     ids: NDArray[np.int32]

@@ -80,16 +80,11 @@ def narrow_common(
     common: NDArray[np.int64],
     is_live: NDArray[np.bool_],
 ) -> None:
-    """Search the candidates from ``begin`` to ``stop`` like ``people_classes.identify_people``, for common columns.
+    """Search the candidates like ``people_classes.identify_people``, for common columns.
 
-    Parameters
-    ----------
-    used : ndarray of shape (n_candidates,), dtype=int64
-        Columns of each candidate as a set of bits.
-    common : ndarray of shape (n_open,), dtype=int64
-        Written in place: the set of each open row is intersected with that of each candidate that identifies it.
-    is_live : ndarray of shape (n_candidates,), dtype=bool
-        Written in place: whether larger combinations can identify rows. The others are those of ``identify_people``.
+    ``used`` has the columns of each candidate as a set of bits. Written are ``common``, the set of each open row,
+    intersected with that of each candidate that identifies it, and ``is_live``, whether larger combinations can
+    identify rows.
     """
     memory, offset, shift, n_codes, _ = blocks
     size = candidates.shape[1]
@@ -125,24 +120,12 @@ def find_common_columns(
     n_threads: int = 1,
     on_progress: Callable[[LevelProgress], None] | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find the columns that each synthetic row needs to be identified.
+    """Return the synthetic rows that combinations of at most ``max_size`` columns identify, and the columns each needs.
 
-    Parameters
-    ----------
-    columns, n_codes, n_synthetic, weights, max_size, n_threads, on_progress
-        As for :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`.
-    subjects : ndarray of shape (n_rows,), dtype=int32
-        As there, and required: if every original record is a person, those of weight one are numbered, and the others
-        are -1.
-    asked_for : sequence of int
-        The requested columns, at most ``MOST_COLUMNS``.
-
-    Returns
-    -------
-    is_identified : ndarray of shape (n_synthetic,), dtype=bool
-        Rows that some combination of at most ``max_size`` columns identifies.
-    is_needed : ndarray of shape (n_synthetic, n_asked_for), dtype=bool
-        Whether every combination that identifies the row has the column; True for rows that are not identified.
+    A column is needed, of shape (n_synthetic, n_asked_for), if every combination that identifies the row has it; True
+    for rows that are not identified. At most ``MOST_COLUMNS`` are asked for. Other parameters are those of
+    :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`; ``subjects`` is required: if every original record is a
+    person, those of weight one are numbered, and the others are -1.
     """
     blocks = group_by_width(columns, n_codes)
     bit_of_column = np.zeros(len(columns), np.int64)

@@ -148,12 +148,8 @@ def find_people(
 
     ``counts`` is zero in its first column on entry; on exit, only for other values than these. Their synthetic records,
     and their first original row, are in its columns 1 and 5. A class is read only until it is known that several people
-    have each value of its open rows: the more rows it has per value, the smaller the part that is read.
-
-    Returns
-    -------
-    tuple of int, int and bool
-        Values written to ``touched``, values that identify, and whether others have original rows.
+    have each value of its open rows: the more rows it has per value, the smaller the part that is read. Return the
+    values written to ``touched``, those that identify, and whether others have original rows.
     """
     n_touched = 0
     for p in range(start, mid):
@@ -273,14 +269,8 @@ def identify_people(
 ) -> None:
     """Search the candidates from ``begin`` to ``stop`` like ``live_classes.identify``, by person.
 
-    Parameters
-    ----------
-    subject : ndarray of shape (n_rows,), dtype=int32
-        Person of each original row; -1 if several people have the records of this one. Not read for synthetic rows.
-    weight : ndarray of shape (n_rows,), dtype=int32
-        Records that a row represents.
-    first, partner, together
-        Written in place, see :func:`_match_people`. The others are those of ``live_classes.identify``.
+    ``subject`` is the person of each original row, -1 if several people have the records of this one, and ``weight``
+    the records of each row. Written are ``first``, ``partner`` and ``together``, see :func:`_match_people`.
     """
     memory, offset, shift, n_codes, _ = blocks
     size = candidates.shape[1]

@@ -50,28 +50,14 @@ BATCH = 8_192
 
 
 class SearchResult(NamedTuple):
-    """Outcome of :func:`find_mpuccs`.
+    """Outcome of :func:`find_mpuccs`, for each checked combination and each synthetic row.
 
-    Attributes
-    ----------
-    combos : ndarray of shape (n_checked, max_size), dtype=int16
-        Column positions of each combination in search order, padded with -1.
-    sizes : ndarray of shape (n_checked,), dtype=int64
-        Number of columns of each combination.
-    was_searched : ndarray of shape (n_checked,), dtype=bool
-        False if the entropy gain was below the threshold, so that rows were not searched.
-    was_exhausted : ndarray of shape (n_checked,), dtype=bool
-        True if extensions within ``max_size`` were skipped because no live rows remained.
-    profile : Profile or None
-        Unique rows and entropy of each combination; None unless requested.
-    combo_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        Position in ``combos`` of the first combination that identifies the row, or -1.
-    partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        The original row that it singles out, or the first row of the person in its class; otherwise -1.
-    together_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        Synthetic records in the class that identifies the row, or 0; more than one only if people are counted.
-    complete_size : int
-        Every combination of at most this many columns was searched, or could not have identified a row.
+    ``combos`` (n_checked, max_size) has the columns of each in search order, padded with -1. It was not searched if its
+    entropy gain was below the threshold, and exhausted if extensions within ``max_size`` were skipped because no live
+    rows remained. ``combo_of_row`` is the position of the first combination that identifies the row, ``partner_of_row``
+    the original row that it singles out, or the first row of the person in its class, both or -1; ``together_of_row``
+    counts the synthetic records in that class, more than one only if people are counted. Every combination of at most
+    ``complete_size`` columns was searched, or could not have identified a row.
     """
 
     combos: NDArray[np.int16]
@@ -348,52 +334,25 @@ def find_mpuccs(
 ) -> SearchResult:
     """Find for each synthetic row the first column combination that singles out one original row.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        Codes of each column in the search order, synthetic rows first, then original rows.
-    n_codes : sequence of int
-        Distinct codes of each column.
-    n_synthetic : int
-        Number of synthetic rows.
-    weights : ndarray of shape (n_rows,), dtype=int32
-        Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified
-        or singled out.
-    subjects : ndarray of shape (n_rows,), dtype=int32, optional
-        Person of each original row, -1 for people who are not distinguished; not read for synthetic rows. A synthetic
-        row is then identified if all original rows with its values belong to one person, and there are at most as many
-        synthetic records as original ones with these values. Default: every original record is a person.
-    is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
-        Synthetic rows to identify; the others count where they have the same values. Default: all.
-    takes_any : bool
-        Whether a synthetic row is identified by any number of original rows with its values, and not by one alone; not
-        with ``subjects``.
-    only_with_first : bool
-        Search only the combinations that contain the first column.
-    max_size : int
-        Largest combination size, from 1 to the number of columns.
-    max_combinations : int, optional
-        End before the size with which more combinations than this would be checked. Default: no limit.
-    alpha : float or None
-        Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
-    min_entropy_gain : float
-        Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
-        above that of its base (itself without its last column) is neither searched nor extended.
-    with_profile : bool
-        Whether to count the unique rows of each combination.
-    n_threads : int
-        Threads; the result does not depend on it.
-    on_progress : callable, optional
-        Called before each level and each batch of a level. An exception that it raises ends the search.
+    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and a
+    few numbers per combination checked.
 
-    Returns
-    -------
-    SearchResult
-
-    Notes
-    -----
-    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and
-    a few numbers per combination checked.
+    Parameters ---------- columns : sequence of ndarray of shape (n_rows,), integer Codes of each column, below
+    ``n_codes``, in the search order, synthetic rows first, then original rows. weights : ndarray of shape (n_rows,),
+    dtype=int32 Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified or
+    singled out. subjects : ndarray of shape (n_rows,), dtype=int32, optional Person of each original row, -1 for people
+    who are not distinguished. A synthetic row is then identified if all original rows with its values belong to one
+    person, and there are at most as many synthetic records as original ones with these values. Default: every original
+    record is a person. is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional Synthetic rows to identify;
+    the others count where they have the same values. Default: all. takes_any : bool Whether a synthetic row is
+    identified by any number of original rows, and not by one alone; not with ``subjects``. only_with_first : bool
+    Search only the combinations that contain the first column. max_combinations : int, optional End before the size
+    with which more combinations than this would be checked. alpha : float or None Order of the Renyi entropy. None: not
+    measured (then ``min_entropy_gain`` must be 0). min_entropy_gain : float Above 0 the search is heuristic: a
+    combination of two or more columns whose normalized entropy is less than this above that of its base (itself without
+    its last column) is neither searched nor extended. with_profile : bool Whether to count the unique rows of each
+    combination. on_progress : callable, optional Called before each level and each batch of a level. An exception that
+    it raises ends the search.
     """
     blocks = group_by_width(columns, n_codes)
     search = LevelSearch(

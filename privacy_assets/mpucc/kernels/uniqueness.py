@@ -278,8 +278,6 @@ def entropy_terms(n_rows: int, alpha: float) -> NDArray[np.float64]:
     0, it is p ** alpha - p; at order 1 it is p * log2(1 / p) [1]_. Above ``HIGHEST_ORDER_OF_POWERS`` it is the base 2
     logarithm of c ** alpha, for sums relative to the largest class.
 
-    References
-    ----------
     .. [1] A. Renyi (1961), "On measures of entropy and information", Proceedings of the Fourth Berkeley Symposium on
        Mathematical Statistics and Probability, vol. 1, 547-561.
     """
@@ -329,18 +327,8 @@ def profile_combinations(
 ) -> Profile:
     """Count unique rows and measure the entropy of each combination.
 
-    Parameters
-    ----------
-    blocks : CodeBlocks
-        Columns of the rows to profile, of shape (n_columns, n_rows).
-    combos : ndarray of shape (n_combos, max_size), dtype=int16
-        Column positions, ascending, padded with -1.
-    weights : ndarray of shape (n_rows,), dtype=int32
-        Multiplicity of each row.
-    alpha : float or None
-        Order of the entropy; None omits it (zeros), which is faster.
-    pool : SlicePool
-        Threads to work on.
+    ``combos`` (n_combos, max_size) has ascending columns, padded with -1. An ``alpha`` of None omits the entropy
+    (zeros), which is faster.
     """
     if len(combos) == 0:
         return Profile(np.zeros(0, np.int64), np.zeros(0))
