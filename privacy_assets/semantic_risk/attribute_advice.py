@@ -43,15 +43,7 @@ ADVICE_COLUMNS = [
 
 
 class Advice(NamedTuple):
-    """Advice on columns.
-
-    Attributes
-    ----------
-    table : DataFrame
-        See :func:`advise`.
-    notes : tuple of str
-        Missing figures, and the reasons.
-    """
+    """Advice on columns (see :func:`advise`), and notes on missing figures with the reasons."""
 
     table: pd.DataFrame
     notes: tuple[str, ...]
@@ -66,32 +58,17 @@ def advise(
 ) -> Advice:
     """Compute the effect of forgetting each column, and the columns of each risk chain.
 
-    Parameters
-    ----------
-    context : FormalContext
-        The context, with the columns that an outsider may know.
-    chains : DataFrame
-        Result of :func:`~privacy_assets.semantic_risk.risk_chains.find_risk_chains`.
-    settings : SemanticSettings
-        ``risk_limit``, ``min_support``, ``max_concepts`` and ``max_comparisons`` are used.
-    n_threads : int
-        Threads.
-    on_columns : callable, optional
-        Called before each set of columns; an exception that it raises ends the work.
+    The table has one row per set of columns, starting with the empty set: ``columns``; ``reason`` ("nothing forgotten",
+    "scaled column", "risk chain"); ``chains``, the number of listed chains with these columns; the remaining
+    ``maximum_semantic_risk`` and ``medium_semantic_risk``; ``records_kept`` of the greatest acceptable subset (missing
+    without a ``risk_limit``); ``implications_left``, the size of the stem basis without the columns;
+    ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``: whether no
+    implication would remain although there are some now.
 
-    Returns
-    -------
-    advice : Advice
-        Table with one row per set of columns, starting with the empty set: ``columns``; ``reason`` ("nothing
-        forgotten", "scaled column", "risk chain"); ``chains``, the number of listed chains with these columns; the
-        remaining ``maximum_semantic_risk`` and ``medium_semantic_risk``; ``records_kept`` of the greatest
-        acceptable subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without
-        the columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
-        whether no implication would remain although there are some now. Implications are those of at least
-        ``min_support`` records that do not follow from the scales alone: "at least 40" follows from "at least 41" in
-        every table, and does not count. Figures that would take too much work are missing, with a note: figures on
-        implications if the full stem basis is too large or the work limit is reached, and the remaining risk if too
-        many rows would be compared.
+    Implications are those of at least ``min_support`` records that do not follow from the scales alone: "at least 40"
+    follows from "at least 41" in every table, and does not count. Figures that would take too much work are missing,
+    with a note: figures on implications if the full stem basis is too large or the work limit is reached, and the
+    remaining risk if too many rows would be compared.
     """
     rules = None
     work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
@@ -177,13 +154,7 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
 
 
 class _Rules(NamedTuple):
-    """Implications beyond those of the scales; arrays of shape (n_rules, n_words), dtype=np.uint64.
-
-    Attributes
-    ----------
-    premises, learned : ndarray
-        Sets of attributes in bits; ``learned`` is the part of the conclusion that the scales do not imply.
-    """
+    """Implications beyond those of the scales, in bits; ``learned`` is the part that these do not imply."""
 
     premises: NDArray[np.uint64]
     learned: NDArray[np.uint64]

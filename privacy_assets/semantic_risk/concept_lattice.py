@@ -124,11 +124,8 @@ def close_attributes(context: FormalContext, attributes: Sequence[str]) -> tuple
 def describe_neighborhood(context: FormalContext, measures: RowMeasures) -> pd.DataFrame:
     """Describe the riskiest concept of a record (the largest of several), and its neighbors.
 
-    Returns
-    -------
-    neighborhood : DataFrame
-        ``place`` ("above", "concept", "below"), ``attributes`` (of the concept; of a neighbor the difference to them)
-        and ``records``. At most 20 neighbors above and 20 below, the largest ones.
+    ``place`` is "above", "concept" or "below"; ``attributes`` of a neighbor are the difference to those of the concept.
+    At most the 20 largest neighbors above and below are listed.
     """
     packed = context.packed
     bits = [packed.rows[:, j] for j in range(packed.rows.shape[1])]

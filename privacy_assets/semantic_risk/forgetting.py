@@ -72,23 +72,10 @@ def canonical_form(basis: pd.DataFrame, *, max_implications: int = MAX_IMPLICATI
 def resolve(
     units: set[Unit], wanted: int, *, is_reduced: bool = True, max_implications: int = MAX_IMPLICATIONS
 ) -> set[Unit]:
-    """Eliminate attributes one by one.
+    """Eliminate attributes one by one from implications, given as premise and one attribute that is not in it.
 
-    Parameters
-    ----------
-    units : set of pair of int
-        Premise and conclusion, one attribute each, not in its premise.
-    wanted : int
-        Attributes to forget.
-    is_reduced : bool
-        Whether to drop implications with redundant premises after each attribute.
-    max_implications : int
-        Maximum number of implications.
-
-    Returns
-    -------
-    units : set of pair of int
-        Implications that entail everything entailed before without the attributes.
+    The result, at most ``max_implications``, entails everything entailed before without the attributes; redundant
+    premises are dropped after each if ``is_reduced``.
     """
     _require_few(len(units), max_implications)
     for attribute in _elements(wanted):

@@ -40,15 +40,8 @@ SETS_AT_ONCE = 4096
 class Attribute:
     """An attribute of a context.
 
-    Attributes
-    ----------
-    name : str
-        The column and a number, such as ``age #3``; the column name for a binary column. It does not contain values of
-        the table.
-    column : str
-        The column from which it was made.
-    label : str
-        Its meaning, such as ``age >= 40``; private, because it has values of the table.
+    Its name is the column and a number, such as ``age #3``, or the column of a binary one, and does not contain values
+    of the table. Its label, such as ``age >= 40``, does, and is private.
     """
 
     name: str

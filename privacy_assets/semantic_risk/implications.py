@@ -110,18 +110,9 @@ def luxenburger_basis(
 def confidence_bound(basic_semantic_risk: float, premise_support: int) -> float:
     """Bound the confidence of a rule whose conclusion is not already implied by its premise.
 
-    Parameters
-    ----------
-    basic_semantic_risk : float
-        Risk of a record whose attributes are the premise (Proposition 5.1), or the maximum over all records for any
-        premise (Corollary 5.2, Theorem 5.3).
-    premise_support : int
-        Records that have the premise, at least 1.
-
-    Returns
-    -------
-    bound : float
-        ``(r s - 1) / (r s)``, from 0 to 1. The source prints another numerator in Proposition 5.1, and states Theorem
-        5.3 without the condition on the conclusion: it is false for implied conclusions, whose confidence is 1.
+    The bound is ``(r s - 1) / (r s)``: r is the risk of a record whose attributes are the premise (Proposition 5.1), or
+    the maximum over all records for any premise (Corollary 5.2, Theorem 5.3), s the records that have the premise, at
+    least 1. The source prints another numerator in Proposition 5.1, and states Theorem 5.3 without the condition on the
+    conclusion: it is false for implied conclusions, whose confidence is 1.
     """
     return (basic_semantic_risk * premise_support - 1) / (basic_semantic_risk * premise_support)

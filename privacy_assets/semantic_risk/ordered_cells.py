@@ -19,22 +19,11 @@ _EXACT_BOUND = 2**53
 
 @dataclass(frozen=True, eq=False)
 class OrderedColumn:
-    """A column whose values have an order.
+    """A column, named ``where`` in messages, whose values have an order.
 
-    Attributes
-    ----------
-    where : str
-        Name for messages.
-    codes : ndarray of shape (n_rows,), integer
-        Position in ``distinct``, -1 for a missing value.
-    distinct : ndarray of shape (n_values,)
-        Distinct values, in any order; numbers of ordered categories, UTC for aware datetimes.
-    kind : str
-        As in :class:`~privacy_assets.columns.coding.ColumnValues`, or "category".
-    labels : ndarray of shape (n_categories,), dtype=object
-        Categories, in order; empty for other kinds.
-    time_zone : str or None
-        Time zone of aware datetimes.
+    ``codes`` are positions in ``distinct``, -1 for a missing value; ``distinct`` has numbers for ordered categories,
+    whose ``labels`` are in order, and UTC for aware datetimes. ``kind`` is as in
+    :class:`~privacy_assets.columns.coding.ColumnValues`, or "category".
     """
 
     where: str
@@ -131,12 +120,8 @@ class OrderedColumn:
 class Cells:
     """Cells of a column: the segment of the line that contains the original.
 
-    Attributes
-    ----------
-    low, high : OrderedColumn
-        The ends; equal for exact values. A row with a missing end is unknown.
-    includes_high : bool
-        Whether the upper end itself is possible.
+    The ends are equal for exact values; a row with a missing end is unknown. ``includes_high`` is whether the upper end
+    itself is possible.
     """
 
     low: OrderedColumn

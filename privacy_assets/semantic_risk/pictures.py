@@ -18,16 +18,10 @@ MOST_NAMES = 4
 
 
 def draw_risk_distribution(records: pd.DataFrame, settings: Mapping[str, Any]) -> Drawn:
-    """Draw the number of records by basic semantic risk, in the colors of the three regions.
+    """Draw the number of records by basic semantic risk, in the colors of the three regions, if there are any.
 
-    One bar per risk 1 / d, the smallest risks combined; parts of fewer than 5 records are not drawn.
-
-    Parameters
-    ----------
-    records : DataFrame
-        ``SemanticAssessment.records``. Without ``three_way``, all bars have the same color.
-    settings : mapping
-        ``SemanticAssessment.settings``; the risk limit, if there is one, is a line.
+    One bar per risk 1 / d, the smallest risks combined; parts of fewer than 5 records are not drawn. The risk limit, if
+    there is one, is a line.
     """
     largest = records["smallest_difference"].clip(upper=MOST_BARS)
     regions = records["region"] if "region" in records else pd.Series("keep", index=records.index)
@@ -99,13 +93,8 @@ def _draw_limit(axes: "Axes", limit: float) -> None:
 def draw_riskiest_concept(neighborhood: pd.DataFrame) -> Drawn:
     """Draw the riskiest concept of a record with its neighbors as a small line diagram.
 
-    Attributes are named by column and number. Counts below 5 are not shown.
-
-    Parameters
-    ----------
-    neighborhood : DataFrame
-        ``SemanticAssessment.neighborhood``; at most 5 neighbors above and 5 below are drawn. Concepts with more records
-        are above; the attributes that a line adds or removes are at its other end.
+    Attributes are named by column and number; those that a line adds or removes are at its other end. At most 5
+    neighbors above, which have more records, and 5 below are drawn. Counts below 5 are not shown.
     """
     figure = new_figure(7, 4)
     axes = figure.subplots()

@@ -23,18 +23,9 @@ _TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "at
 
 
 class SemanticProgress(NamedTuple):
-    """Progress of an assessment.
+    """Progress of an assessment: records (during suppression the remaining ones), and columns that are forgotten.
 
-    Attributes
-    ----------
-    stage : str
-        The stage.
-    n_records : int
-        Records; during suppression the remaining ones.
-    columns : tuple of str
-        Columns that are forgotten.
-    n_rows_done, n_rows : int
-        Distinct rows whose semantic risk was found so far, and those to search; 0 in other stages.
+    ``n_rows_done`` of ``n_rows`` distinct rows have their semantic risk; 0 in other stages.
     """
 
     stage: str

@@ -20,13 +20,7 @@ def measure_context(
     n_threads: int = 1,
     on_wait: Callable[[], None] | None = None,
 ) -> RowMeasures:
-    """Measure the distinct rows of a context, or refuse if that is too much work; see `measure_rows`.
-
-    Raises
-    ------
-    InvalidSettingError
-        If more pairs of rows would be compared than ``max_comparisons``.
-    """
+    """Measure the distinct rows of a context by `measure_rows`; refuse more than ``max_comparisons``."""
     packed = context.packed
     _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))
     if n_compared > max_comparisons:

@@ -40,19 +40,11 @@ Nodes = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class ScaledColumn:
-    """Attributes of the cells of a column.
+    """Attributes of the cells of a column: the pattern of each row, and ``patterns`` (n_patterns, n_attributes).
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,), dtype=int64
-        Pattern of each row.
-    patterns : ndarray of shape (n_patterns, n_attributes), dtype=bool
-        Attributes of each pattern; distinct, and each occurs.
-    labels : tuple of str
-        Text of each attribute; private, because it has values of the table.
-    conceivable : ndarray of shape (n_conceivable, n_attributes), dtype=bool
-        Attributes of every single value that the scale admits, whether it occurs or not; a cell of several values has
-        those that they share, a missing cell has no attributes.
+    Patterns are distinct, and each occurs. Labels are private, because they have values of the table. ``conceivable``
+    has the attributes of every single value that the scale admits, whether it occurs or not; a cell of several values
+    has those that they share, a missing cell has no attributes.
     """
 
     codes: NDArray[np.int64]
@@ -62,13 +54,7 @@ class ScaledColumn:
 
 
 def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: Mask | None) -> ScaledColumn:
-    """Apply a scale to a column of a table, or of a released table whose model has this mask for it.
-
-    Raises
-    ------
-    InvalidTableError, InvalidSettingError
-        If the column does not fit the scale, or would yield too many attributes.
-    """
+    """Apply a scale to a column of a table, or of a released table whose model has this mask for it."""
     is_generalized = isinstance(mask, Interval | ValueSet)
     if isinstance(scale, Generalized):
         if not is_generalized:

@@ -56,13 +56,7 @@ class SemanticSettings:
     max_comparisons: int = MAX_COMPARISONS
 
     def check(self) -> None:
-        """Refuse settings out of their range.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a setting is out of its range.
-        """
+        """Refuse settings out of their range."""
         limit = self.risk_limit
         require(
             limit is None or is_semantic_risk(limit),
@@ -115,13 +109,7 @@ def is_semantic_risk(value: object) -> bool:
 
 
 def smallest_acceptable(risk_limit: float) -> int:
-    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is not a risk, or too small to be one in a number of records.
-    """
+    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4."""
     _require_risk(risk_limit)
     k = max(floor(1 / risk_limit) - 1, 1)
     while 1 / k > risk_limit:
@@ -143,13 +131,7 @@ def note_on_limit(risk_limit: float) -> str | None:
 
 
 def largest_risky(risk_limit: float) -> int:
-    """Return the largest whole number s with 1 / s at least the limit: the size up to which a chain is at risk.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is not a risk, or is too small to be one in a number of records.
-    """
+    """Return the largest whole number s with 1 / s at least the limit: the size up to which a chain is at risk."""
     _require_risk(risk_limit)
     s = floor(1 / risk_limit) + 1
     while 1 / s < risk_limit:

@@ -15,23 +15,8 @@ LARGEST_MARK = 2**22
 
 
 def estimate_words(context: PackedContext, min_support: int) -> int:
-    """Estimate from below how many words the search of the stem basis reads.
+    """Estimate from below how many words the search of the stem basis reads, as in `find_stem_basis`.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    min_support : int
-        Smallest number of records with a premise.
-
-    Returns
-    -------
-    n_words : int
-        Words of 8 bytes, and attributes of rows that are examined, as in
-        :func:`~privacy_assets.semantic_risk.kernels.stem_basis.find_stem_basis`.
-
-    Notes
-    -----
     The search visits all closed sets of enough records. Those that pairs of attributes generate are counted exactly
     (among up to 512 attributes, fewer in long tables), distinguished by the sum of a random mark of each of their rows.
     For 200 of them, the words that the search reads there are counted. Only this part is estimated, so a small figure

@@ -25,14 +25,7 @@ from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, s
 class Concepts(NamedTuple):
     """Concepts and their covers; the first one has all records.
 
-    Attributes
-    ----------
-    intents : ndarray of shape (n_concepts, n_words), dtype=np.uint64
-        Attributes of each concept, in bits.
-    supports : ndarray of shape (n_concepts,), dtype=np.int64
-        Records of each concept.
-    upper, lower : ndarray of shape (n_covers,), dtype=np.int64
-        Pairs of a concept and a lower neighbor.
+    Intents are attributes in bits; ``upper`` and ``lower`` are pairs of a concept and a lower neighbor.
     """
 
     intents: NDArray[np.uint64]
@@ -44,27 +37,11 @@ class Concepts(NamedTuple):
 def list_concepts(
     context: PackedContext, min_support: int = 0, max_concepts: int = 1 << 20, max_words: int = 1 << 40
 ) -> Concepts | None:
-    """List all concepts with a minimum number of records, and their covers.
+    """List all concepts with a minimum number of records, and their covers; None if a bound was reached.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    min_support : int
-        Smallest number of records; 0 includes the concept without records, if there is one.
-    max_concepts : int
-        Maximum number of concepts to list.
-    max_words : int
-        Maximum number of words of 8 bytes of rows and closures to read.
-
-    Returns
-    -------
-    concepts : Concepts or None
-        None if a bound was reached.
-
-    Notes
-    -----
-    Time: for each concept, the attributes of its distinct rows. Memory: two sets of bits per concept and cover.
+    A ``min_support`` of 0 includes the concept without records, if there is one. ``max_words`` bounds the words of 8
+    bytes of rows and closures to read. Time: for each concept, the attributes of its distinct rows. Memory: two sets of
+    bits per concept and cover.
     """
     n_attributes = context.n_attributes
     intents, supports, upper, lower_intents, is_complete = _enumerate(
@@ -258,21 +235,9 @@ def _find_sets(sets: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[
 
 
 def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Find the upper neighbors of a concept.
+    """Find the intents of the upper neighbors of a concept, and the additional records of each.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    intent : ndarray of shape (n_words,), dtype=np.uint64
-        A closed set of attributes. Not checked here.
-
-    Returns
-    -------
-    intents : ndarray of shape (n_neighbors, n_words), dtype=np.uint64
-        Intents of the neighbors.
-    added : ndarray of shape (n_neighbors,), dtype=np.int64
-        Additional records of each.
+    ``intent`` is closed; not checked here.
     """
     sets, counts = _meets(context.rows, context.weights, intent)
     order = np.argsort(-count_bits(sets), kind="stable")
@@ -319,20 +284,7 @@ def _are_largest(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def lower_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Find the lower neighbors of a concept that have records.
-
-    Parameters
-    ----------
-    context, intent
-        As in :func:`upper_neighbors`.
-
-    Returns
-    -------
-    intents : ndarray of shape (n_neighbors, n_words), dtype=np.uint64
-        Intents of the neighbors.
-    supports : ndarray of shape (n_neighbors,), dtype=np.int64
-        Records of each.
-    """
+    """Find the intents of the lower neighbors of a concept that have records, and their numbers of records."""
     return _below(context.rows, context.weights, np.ascontiguousarray(intent), context.n_attributes)
 
 

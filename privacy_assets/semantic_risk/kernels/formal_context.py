@@ -15,16 +15,9 @@ from privacy_assets.kernels.compilation import kernel, part
 class PackedContext(NamedTuple):
     """The distinct rows of a context, those with most attributes first, so that a row only includes later ones.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, n_words), dtype=np.uint64
-        Attribute a is bit ``a % 64`` of word ``a // 64``.
-    weights : ndarray of shape (n_rows,), dtype=np.int64
-        Records that have the row, at least 1.
-    n_larger : ndarray of shape (n_rows,), dtype=np.int64
-        Number of rows with more attributes than this one; they come first.
-    first, holders : ndarray of shape (n_attributes + 1,), dtype=np.int64, and of shape (n_crosses,), dtype=np.int32
-        ``holders[first[a]:first[a + 1]]`` are the rows with attribute a, ascending.
+    Attribute a of a row, which ``weights`` records have, is bit ``a % 64`` of word ``a // 64``. ``n_larger`` rows have
+    more attributes than this one and come first; ``holders[first[a]:first[a + 1]]`` are the rows with attribute a,
+    ascending.
     """
 
     rows: NDArray[np.uint64]
@@ -40,19 +33,9 @@ class PackedContext(NamedTuple):
 
 
 def pack_patterns(codes: Sequence[NDArray[np.int64]], patterns: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint64]:
-    """Concatenate the attributes of several columns, as bits.
+    """Concatenate the attributes of several columns as bits, as in :class:`PackedContext`.
 
-    Parameters
-    ----------
-    codes : sequence of ndarray of shape (n_rows,), dtype=np.int64
-        Pattern of each row, by column.
-    patterns : sequence of ndarray of shape (n_patterns, n_own_attributes), dtype=bool
-        Attributes of each pattern, by column.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_words), dtype=np.uint64
-        As in :class:`PackedContext`, in the order of ``codes``.
+    Each column has its distinct patterns, of shape (n_patterns, n_own_attributes), and the pattern of each row.
     """
     n_attributes = sum(own.shape[1] for own in patterns)
     rows = np.zeros((len(codes[0]), max(-(-n_attributes // BITS), 1)), np.uint64)
@@ -78,19 +61,8 @@ def make_context(
 ) -> tuple[PackedContext, NDArray[np.int64]]:
     """Order distinct rows by their number of attributes, and list the rows of each attribute.
 
-    Parameters
-    ----------
-    rows, weights
-        As in :class:`PackedContext`, in any order; distinct, at least one. Not checked here.
-    n_attributes : int
-        Number of attributes.
-
-    Returns
-    -------
-    context : PackedContext
-        The same rows in order; ties keep the input order.
-    order : ndarray of shape (n_rows,), dtype=np.int64
-        Input position of each row of the context.
+    ``rows``, at least one, are as in :class:`PackedContext`, in any order (not checked here); ties keep it. Return the
+    input position of each row of the context, too.
     """
     sizes = count_bits(rows)
     order = np.argsort(-sizes, kind="stable")
@@ -158,22 +130,10 @@ def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[n
 def shortest_list(
     own: NDArray[np.uint64], n_larger: int, first: NDArray[np.int64], holders: NDArray[np.int32]
 ) -> tuple[int, int]:
-    """Find the candidates for rows that include a set of bits.
+    """Find the candidates for rows that include a set of bits: ``holders[begin:stop]``.
 
-    Parameters
-    ----------
-    own : ndarray of shape (n_words,), dtype=np.uint64
-        The set.
-    n_larger : int
-        Only rows before this one are searched.
-    first, holders
-        As in :class:`PackedContext`.
-
-    Returns
-    -------
-    begin, stop : int
-        ``holders[begin:stop]`` are the candidates; ``begin`` is -1 for the empty set, whose candidates are the rows
-        before ``stop``.
+    ``begin`` is -1 for the empty set, whose candidates are the rows before ``stop``; only rows before ``n_larger`` are
+    searched.
     """
     extent_begin, extent_stop = np.int64(-1), np.int64(n_larger)
     for j in range(len(own)):

@@ -29,17 +29,10 @@ from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, l
 class RowMeasures(NamedTuple):
     """Measures of each row of a context; all arrays of shape (n_rows,), dtype=np.int64.
 
-    Attributes
-    ----------
-    extents : ndarray
-        Number of records whose row includes this one, including its own: #(e'').
-    differences : ndarray
-        The smallest difference d to the extent of a lower neighbor; the basic semantic risk is 1 / d.
-    n_including : ndarray
-        Number of distinct rows that include this one, including itself.
-    lacked : ndarray
-        The attribute whose absence leaves d records, the first of several; -1 if the row's own attributes leave equally
-        few.
+    ``extents`` are the records whose row includes this one, including its own: #(e''); ``n_including`` the distinct
+    ones of these rows. ``differences`` are the smallest difference d to the extent of a lower neighbor; the basic
+    semantic risk is 1 / d. ``lacked`` is the first attribute whose absence leaves d records; -1 if the row's own
+    attributes leave equally few.
     """
 
     extents: NDArray[np.int64]
@@ -49,17 +42,7 @@ class RowMeasures(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One round of suppression.
-
-    Attributes
-    ----------
-    n_records : int
-        Number of records before the round.
-    smallest_difference : int
-        Smallest d among them; 0 if there are no records.
-    n_removed : int
-        Number of records removed in the round.
-    """
+    """One round of suppression: records before it, the smallest d among them (0 without records), and those removed."""
 
     n_records: int
     smallest_difference: int
@@ -69,14 +52,8 @@ class Round(NamedTuple):
 class Suppression(NamedTuple):
     """The greatest acceptable subset.
 
-    Attributes
-    ----------
-    is_kept : ndarray of shape (n_rows,), dtype=bool
-        Whether the records of a row are kept.
-    differences : ndarray of shape (n_rows,), dtype=np.int64
-        d of each kept row among the kept rows; 0 for the others.
-    rounds : tuple of Round
-        Rounds; the last one does not remove records.
+    ``differences`` is d of each kept row among the kept rows, and 0 for the others; the last round does not remove
+    records.
     """
 
     is_kept: NDArray[np.bool_]
@@ -87,20 +64,9 @@ class Suppression(NamedTuple):
 def measure_rows(context: PackedContext, n_threads: int = 1, on_wait: Callable[[], None] | None = None) -> RowMeasures:
     """Measure every row of a context.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    n_threads : int
-        Threads; the result does not depend on it.
-    on_wait : callable, optional
-        Called about twice a second; an exception that it raises ends the work.
-
-    Notes
-    -----
     Each row is compared with larger rows that have its two rarest attributes: at worst quadratic in the number of rows,
     free if all rows have equally many attributes. Memory: a few numbers per row, and per thread a copy of the rows of
-    one attribute.
+    one attribute. ``on_wait`` is called about twice a second.
     """
     measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(4)))
     with SlicePool(n_threads, on_wait) as pool:
@@ -118,24 +84,7 @@ def find_greatest_subset(
     """Remove all records with d < k and measure again, until no such records remain.
 
     d never falls when records are added, so the result is the greatest acceptable subset regardless of the order; if it
-    is empty, no subset is acceptable.
-
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    measures : RowMeasures
-        Of :func:`measure_rows`.
-    k : int
-        Smallest acceptable d, at least 1.
-    n_threads : int
-        Threads; the result does not depend on it.
-    on_round : callable, optional
-        Called after each round; an exception that it raises ends the work.
-
-    Notes
-    -----
-    Only rows that a removed row includes are measured again.
+    is empty, no subset is acceptable. Only rows that a removed row includes are measured again.
     """
     weights = context.weights.copy()
     current = RowMeasures(*(own.copy() for own in measures))
@@ -221,21 +170,9 @@ def find_rarest(
     holders: NDArray[np.int32],
     which: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the attribute of each row that the fewest larger rows have.
+    """Find the attribute of each chosen row that the fewest larger rows have, -1 for a row without attributes.
 
-    Parameters
-    ----------
-    rows, n_larger, first, holders
-        As in :class:`~privacy_assets.semantic_risk.kernels.formal_context.PackedContext`.
-    which : ndarray of shape (n_chosen,), dtype=np.int64
-        The rows to process.
-
-    Returns
-    -------
-    rarest : ndarray of shape (n_chosen,), dtype=np.int64
-        The attribute; -1 for a row without attributes.
-    n_compared : int
-        Larger rows with it, summed over the chosen rows: an upper bound of the comparisons.
+    Also return the larger rows with it, summed over the chosen rows: an upper bound of the comparisons.
     """
     rarest, n_compared = np.empty(len(which), np.int64), 0
     for i in range(len(which)):

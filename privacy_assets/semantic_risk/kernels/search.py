@@ -40,15 +40,7 @@ FIRST_WORDS, REPEATED_BY = 1 << 20, 8
 
 
 class SemanticRisks(NamedTuple):
-    """Result of :func:`search_semantic_risks`.
-
-    Attributes
-    ----------
-    risks : ndarray of shape (n_rows,), dtype=np.float64
-        Above 0 and at most 1; 0 only below 1e-308. NaN if the search reached its bounds.
-    words_read : int
-        Words of 8 bytes that were read.
-    """
+    """Risks above 0 and at most 1 (0 only below 1e-308), NaN beyond the bounds; words of 8 bytes read."""
 
     risks: NDArray[np.float64]
     words_read: int
@@ -63,30 +55,11 @@ def search_semantic_risks(
 ) -> SemanticRisks:
     """Find the semantic risk of every row.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    measures : RowMeasures
-        Of :func:`~privacy_assets.semantic_risk.kernels.row_measures.measure_rows`.
-    n_threads : int
-        Threads; the result does not depend on it.
-    max_words : int
-        Words of 8 bytes that all searches together may read, about 5 * 10**8 of them in a second on each core; each
-        search may keep 32 MiB.
-    on_wait : callable, optional
-        Called about twice a second with the rows searched so far and the rows to search; an exception that it raises
-        ends the work.
-
-    Returns
-    -------
-    found : SemanticRisks
-
-    Notes
-    -----
-    The words are divided without regard to time: rows with equally many attributes share them equally, and those whose
-    search did not end receive the words that the others did not use, in rounds. So the same rows are found on every
-    machine.
+    All searches together may read ``max_words`` words of 8 bytes, about 5 * 10**8 of them in a second on each core;
+    each search may keep 32 MiB. ``on_wait`` is called about twice a second with the rows searched so far and the rows
+    to search. The words are divided without regard to time: rows with equally many attributes share them equally, and
+    those whose search did not end receive the words that the others did not use, in rounds. So the same rows are found
+    on every machine, with any number of threads.
     """
     products = context.weights.astype(np.float64)
     n_read = np.zeros(len(products), np.int64)

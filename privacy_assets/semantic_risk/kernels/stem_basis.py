@@ -25,16 +25,9 @@ from privacy_assets.semantic_risk.kernels.formal_context import PackedContext
 
 
 class Implications(NamedTuple):
-    """Implications; arrays of shape (n_implications, n_words), dtype=np.uint64, and (n_implications,), dtype=np.int64.
+    """Implications in bits; a conclusion is the closure of its premise, so it includes the premise.
 
-    Attributes
-    ----------
-    premises, conclusions : ndarray
-        Sets of attributes in bits; a conclusion is the closure of its premise, so it includes the premise.
-    supports : ndarray
-        Records with the premise, and therefore with the conclusion.
-    words_read : int
-        Words of 8 bytes that were read.
+    ``supports`` are the records with the premise, ``words_read`` the words of 8 bytes that were read.
     """
 
     premises: NDArray[np.uint64]
@@ -46,27 +39,11 @@ class Implications(NamedTuple):
 def find_stem_basis(
     context: PackedContext, min_support: int = 0, max_sets: int = 1 << 20, max_words: int = 1 << 40
 ) -> Implications | None:
-    """Find the implications of the stem basis with enough support.
+    """Find the implications of the stem basis with enough support, in lectic order; None if a bound was reached.
 
-    Parameters
-    ----------
-    context : PackedContext
-        The context.
-    min_support : int
-        Smallest number of records with the premise. All implications of at least this support follow from the result.
-    max_sets : int
-        Maximum number of closed sets and pseudo-intents to visit.
-    max_words : int
-        Maximum number of words of 8 bytes of rows and implications, and of attributes of sets and rows, to read.
-
-    Returns
-    -------
-    implications : Implications or None
-        In lectic order; None if a bound was reached.
-
-    Notes
-    -----
-    Time: the words read, about 10**9 per second. Their number does not depend on the machine.
+    All implications of at least this support follow from the result. At most ``max_sets`` closed sets and
+    pseudo-intents are visited, and ``max_words`` words of 8 bytes of rows and implications, and attributes of sets and
+    rows, are read: about 10**9 per second. Their number does not depend on the machine.
     """
     everything = full_set(context.n_attributes, context.rows.shape[1])
     singles = _singles(context.n_attributes)
