@@ -22,15 +22,7 @@ def verify_coded(
     subject: str | None = None,
     recursive_l: int = LARGEST_RECURSIVE_L,
 ) -> AnonymityReport:
-    """Measure a table as `verify_anonymity` does the same table in a frame.
-
-    Parameters
-    ----------
-    columns : mapping of str to CodedColumn
-        The columns of the table; each has at least one row. Neither this nor the following names are checked here.
-    quasi_identifiers, sensitive, subject, recursive_l
-        As in `verify_anonymity`.
-    """
+    """Measure a table as `verify_anonymity` does the same table in a frame; names and a row are not checked here."""
     labels = [columns[name] for name in quasi_identifiers]
     values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
     grouped = group_rows([column.codes for column in labels], [len(column.distinct) for column in labels])

@@ -81,18 +81,9 @@ def measure_by(
     values: Sequence[CodedValues],
     person_of_row: NDArray[np.int64] | None,
 ) -> MeasuredClasses:
-    """Measure the classes of a table by the tasks of an engine that divides the work.
+    """Measure the classes of a table, from 0 to ``n_classes - 1``, by the tasks of an engine that divides the work.
 
-    Parameters
-    ----------
-    engine : Engine
-        Receives numbers of rows, classes, people and values.
-    class_of_row : ndarray of shape (n_rows,), dtype=int64
-        From 0 to ``n_classes - 1``.
-    n_classes : int
-        Number of classes.
-    values, person_of_row
-        As for `measure_all`.
+    The engine receives numbers of rows, classes, people and values.
     """
     assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
     n_rows = len(class_of_row)

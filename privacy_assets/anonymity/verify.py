@@ -274,15 +274,7 @@ def column_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
 
 
 def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None:
-    """Check that a table has rows and all named columns, and that each column has one role.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The table.
-    roles : mapping of str to sequence of str
-        Columns by argument; the first argument must name at least one.
-    """
+    """Check that a table has rows and all named columns, each in one role; the first argument names at least one."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)

@@ -12,18 +12,10 @@ from privacy_assets.anonymity.kernels.measures import RowsByClass, count_people,
 
 
 class CodedValues(NamedTuple):
-    """A sensitive column in codes.
+    """A sensitive column in codes, in the order of the values if that matters.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,), dtype=int64
-        Value of each row, in the order of the values if that matters.
-    totals : ndarray of shape (n_values,), dtype=int64
-        Rows of each value in the whole table; these rows may be only a part of it.
-    is_ordered : bool
-        Whether the distance of two values is the number of values from one to the other, or the same for all.
-    largest_l : int
-        Largest measured l.
+    ``totals`` are the rows of each value in the whole table, of which these rows may be only a part; ``is_ordered`` and
+    ``largest_l`` are as for `measure_classes`.
     """
 
     codes: NDArray[np.int64]
@@ -70,18 +62,9 @@ class WorstClass(NamedTuple):
 
 
 class MeasuredClasses(NamedTuple):
-    """The measures of some classes.
+    """The measures of some classes: rows and people of each, whether it has one value of some sensitive column.
 
-    Attributes
-    ----------
-    sizes : ndarray of shape (n_classes,), dtype=int64
-        Rows of each.
-    people : ndarray of shape (n_classes,), dtype=int64, or None
-        People of each.
-    is_homogeneous : ndarray of shape (n_classes,), dtype=bool
-        Whether a class has one value of some sensitive column.
-    worst : tuple of WorstClass
-        For each sensitive column.
+    ``worst`` has the worst of them for each sensitive column.
     """
 
     sizes: NDArray[np.int64]
@@ -95,16 +78,8 @@ def measure_all(
 ) -> MeasuredClasses:
     """Measure every class of a table, or of the part of it that consists of some classes.
 
-    Parameters
-    ----------
-    classes : RowsByClass
-        All given rows.
-    values : iterable of CodedValues
-        The sensitive columns; read one after the other.
-    person_of_row : ndarray of shape (n_rows,), dtype=int64, or None
-        From 0 to ``n_people - 1``; None if people are not counted.
-    n_people : int
-        Number of people in the whole table.
+    People, from 0 to ``n_people - 1`` in the whole table, are counted if they are given; sensitive columns are read one
+    after the other.
     """
     sizes = np.diff(classes.starts)
     people = None if person_of_row is None else count_people(classes.rows, classes.starts, person_of_row, n_people)

@@ -21,15 +21,7 @@ TOLERANCE = 1e-12
 
 
 class RowsByClass(NamedTuple):
-    """Rows sorted by class.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows,), dtype=int64
-        Row numbers; ascending within a class.
-    starts : ndarray of shape (n_classes + 1,), dtype=int64
-        Class c has ``rows[starts[c]:starts[c + 1]]``.
-    """
+    """Rows sorted by class, ascending within a class: class c has ``rows[starts[c]:starts[c + 1]]``."""
 
     rows: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -81,21 +73,7 @@ def _sort_by_class(
 def count_people(
     rows: NDArray[np.int64], starts: NDArray[np.int64], person_of_row: NDArray[np.int64], n_people: int
 ) -> NDArray[np.int64]:
-    """Count the distinct people in each class.
-
-    Parameters
-    ----------
-    rows, starts
-        As in :class:`RowsByClass`.
-    person_of_row : ndarray of shape (n_rows,), dtype=int64
-        From 0 to ``n_people - 1``.
-    n_people : int
-        Number of people in the table.
-
-    Returns
-    -------
-    people : ndarray of shape (n_classes,), dtype=int64
-    """
+    """Count the distinct people, from 0 to ``n_people - 1``, in each class."""
     n_classes = len(starts) - 1
     people = np.zeros(n_classes, np.int64)
     last_class = np.full(n_people, -1, np.int64)
@@ -276,15 +254,7 @@ def _measure(
 
 
 def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByClass:
-    """Sort rows by class.
-
-    Parameters
-    ----------
-    class_of_row : ndarray of shape (n_rows,), dtype=int64
-        From 0 to ``n_classes - 1``. Not checked here.
-    n_classes : int
-        Number of classes.
-    """
+    """Sort rows by class, from 0 to ``n_classes - 1``. Not checked here."""
     return RowsByClass(*sort_by_class(class_of_row, n_classes))
 
 
@@ -298,46 +268,25 @@ def measure_classes(
 ) -> ClassMeasures:
     """Measure each class on one sensitive column.
 
-    With q the shares of the values in a class and p those in the whole table:
+    ``value_of_row`` is from 0, in the order of the values if that matters (not checked here), and ``totals`` are the
+    rows of each in the whole table, at least one. The distance of two values is the number of values from one to the
+    other if ``is_ordered``, and otherwise the same for all. ``largest_l`` is that of ``recursive_c``; each takes 8
+    bytes per class. Cost: O(n_rows) and, for ordered values, O(present log present + present log n_values) per class.
 
-    Parameters
-    ----------
-    classes : RowsByClass
-        All rows of the table, or of some of its classes.
-    value_of_row : ndarray of shape (n_rows,), dtype=int64
-        Sensitive value of each row, from 0 to ``n_values - 1``, in the order of the values if that matters. Not
-        checked here.
-    totals : ndarray of shape (n_values,), dtype=int64
-        Rows of each value in the whole table, at least one.
-    is_ordered : bool
-        Whether the distance of two values is the number of values from one to the other, or the same for all.
-    largest_l : int
-        Largest l of ``recursive_c``, at least 1; each takes 8 bytes per class.
+    With q the shares of the values in a class and p those in the whole table: ``largest_share``: max q. ``entropy``:
+    -sum q ln q [1]_. ``recursive_c``: at l from 2, the class is recursively (c, l)-diverse for exactly the c above it
+    [1]_; infinity if the class has fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1]
+    [2]_; 0 for a constant column. ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the
+    same, but infinity if it is above -ln p for one of these, because then no beta suffices [3]_. ``delta``: max of
+    |ln(q / p)| over the values *in the class*; strictly by [4]_, it is infinite as soon as one value of the table is
+    absent from the class, which ``n_values`` shows.
 
-    Returns
-    -------
-    ClassMeasures
-        ``n_values``: values in the class. ``largest_share``: max q. ``entropy``: -sum q ln q [1]_. ``recursive_c``: at
-        l from 2, the class is recursively (c, l)-diverse for exactly the c above it [1]_; infinity if the class has
-        fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1] [2]_; 0 for a constant column.
-        ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the same, but infinity if it is
-        above -ln p for one of these, because then no beta suffices [3]_. ``delta``: max of |ln(q / p)| over the values
-        *in the class*; strictly by [4]_, it is infinite as soon as one value of the table is absent from the class,
-        which ``n_values`` shows.
-
-    Notes
-    -----
-    Cost: O(n_rows) and, for ordered values, O(present log present + present log n_values) per class.
-
-    References
-    ----------
     .. [1] A. Machanavajjhala, D. Kifer, J. Gehrke, M. Venkitasubramaniam (2007), "l-diversity: privacy beyond
        k-anonymity" (entropy l-diversity; recursive (c, l)-diversity), doi:10.1145/1217299.1217302.
     .. [2] N. Li, T. Li, S. Venkatasubramanian (2007), "t-closeness: privacy beyond k-anonymity and l-diversity",
        section 5, doi:10.1109/ICDE.2007.367856.
     .. [3] J. Cao, P. Karras (2012), "Publishing microdata with a robust privacy guarantee" (basic and enhanced
-       beta-likeness),
-       doi:10.14778/2350229.2350255.
+       beta-likeness), doi:10.14778/2350229.2350255.
     .. [4] J. Brickell, V. Shmatikov (2008), "The cost of privacy: destruction of data-mining utility in anonymized data
        publishing" (delta-disclosure privacy), doi:10.1145/1401890.1401904.
     """
