@@ -122,16 +122,8 @@ class Chunks(Protocol):
 class LocalChunks:
     """The scores of all records, in this process.
 
-    Parameters
-    ----------
-    cells : sequence of ndarray of shape (n_records,), dtype of integers
-        The cell of each record, by column.
-    uppers : sequence of ndarray of shape (n_cells,), dtype=np.float64
-        The upper ends of the cells, by column.
-    seed : int
-        Seed of the positions within cells.
-    rows_per_chunk : int
-        Rows of a chunk; the result depends on this number.
+    Given are the cell of each record and the upper ends of the cells, by column; ``seed`` is that of the positions
+    within cells. The result depends on ``rows_per_chunk``.
     """
 
     def __init__(

@@ -213,20 +213,10 @@ def order_by_association(
 ) -> NDArray[np.intp]:
     """Order the values of a column so that its correlation with the other columns is strongest.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values,), dtype=np.intp
-        Records of each value.
-    sums : ndarray of shape (n_values, n_columns - 1), dtype=np.float64
-        Sums of the normal scores of the other columns over these records.
-    is_shared : ndarray of shape (n_values,), dtype=np.bool_
-        Whether enough people share the value. The others are treated as average, because their position would reveal
-        something about their people.
-
-    Returns
-    -------
-    ndarray of shape (n_values,), dtype=np.intp
-        Values by their mean scores' first principal component, weighted by frequency; ties keep their order.
+    They are ordered by their mean scores' first principal component, weighted by frequency; ties keep their order.
+    ``sums``, of shape (n_values, n_columns - 1), are those of the normal scores of the other columns over the records
+    of each value. Values that too few people share (not ``is_shared``) are treated as average, because their position
+    would reveal something about their people.
     """
     means = np.where(is_shared[:, None], sums / np.maximum(counts, 1)[:, None], 0.0)
     _, _, components = np.linalg.svd(np.sqrt(counts)[:, None] * means, full_matrices=False)

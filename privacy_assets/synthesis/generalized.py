@@ -50,25 +50,8 @@ def preprocess_generalized(
 ) -> PreprocessedTables:
     """Label originals and control like generalized synthetic records, and convert all three to codes.
 
-    Parameters
-    ----------
-    original, synthetic, control : DataFrame
-        The released columns, as values.
-    generalized : Anonymization
-        The generalized ``synthetic``.
-    numeric_precision, datetime_precision, invented
-        See `preprocess`; for the columns that were not generalized.
-    deduplicate : bool
-        Whether records with equal values count once.
-    person : str, optional
-        Column of ``original`` and ``control`` with the person of each row.
-    parts
-        See `preprocess`.
-
-    Returns
-    -------
-    PreprocessedTables
-        Its ``deduplicate`` is whether repeated values were removed.
+    The tables have the released columns, as values. ``deduplicate`` is whether records with equal values count once;
+    for the other settings see `preprocess`: precisions apply to the columns that were not generalized.
     """
     labels = labels_alone(generalized, list(synthetic.columns))
     if deduplicate:
@@ -106,27 +89,14 @@ def generalize_people(
 def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame) -> pd.DataFrame:
     """Label the rows of another table with the classes that the stored cuts assign to them.
 
-    Parameters
-    ----------
-    anonymization : Anonymization
-        Made by the method "mondrian" without hierarchies, not relaxed, with the output "labels", nothing suppressed.
-    table : DataFrame
-        Rows with the same columns as ``anonymized``.
-    anonymized : DataFrame
-        The table that was anonymized, as values.
+    The anonymization is made by the method "mondrian" without hierarchies, not relaxed, with the output "labels",
+    nothing suppressed; others cannot be applied to other rows. ``anonymized`` is the table that was anonymized, as
+    values.
 
-    Returns
-    -------
-    DataFrame of shape (n_rows, n_columns)
-        The table with a label, as text, in place of each quasi-identifier. A category or a missing value that the
-        anonymized table lacks gets `OUTSIDE_LABEL`. The other columns of such a row get the labels of the class of a
-        record that agrees on all of them, or else of the class of the row with the most frequent value in place of the
-        unknown one, so that a person with a rare category does not appear to be protected on all other columns.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the classes cannot be applied to other rows.
+    A category or a missing value that the anonymized table lacks gets `OUTSIDE_LABEL`. The other columns of such a row
+    get the labels of the class of a record that agrees on all of them, or else of the class of the row with the most
+    frequent value in place of the unknown one, so that a person with a rare category does not appear to be protected on
+    all other columns.
     """
     require_cuts_that_apply(anonymization.settings)
     assert anonymization.tree is not None  # noqa: S101 - the method "mondrian" always leaves its cuts

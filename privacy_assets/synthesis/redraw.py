@@ -20,15 +20,7 @@ MOST_COLUMNS_NAMED: Final = 40
 
 
 class Redrawn(NamedTuple):
-    """A table without rare values, and the counts of redrawn values.
-
-    Attributes
-    ----------
-    table : DataFrame
-        The table, with other values in place of rare ones.
-    by_column : mapping of str to RareColumn
-        Numbers of redrawn distinct values and records, for columns with any.
-    """
+    """A table without rare values, and by column the redrawn distinct values and records, if there are any."""
 
     table: pd.DataFrame
     by_column: Mapping[str, RareColumn]
@@ -45,33 +37,10 @@ def redraw_rare_values(
 ) -> Redrawn:
     """Replace values that fewer than `min_atom` people share by others of the same column.
 
-    Each cell is drawn separately from the records with frequent values, regardless of the other columns. Missing values
-    stay missing. Types and categories of the columns are kept.
-
-    Parameters
-    ----------
-    table : DataFrame of n rows
-        Records to learn from.
-    columns : sequence of str
-        Columns of text and categories.
-    min_atom : int
-        Number of people who must share a value for it to be kept; 1 keeps all values.
-    seed : int
-        Seed of the draws; those of a column do not depend on the other columns.
-    person : sequence of length n, optional
-        Person of each row; rows without a person count as one person. By default each row counts as a person.
-    synthesizer : str
-        Name used in messages.
-
-    Returns
-    -------
-    Redrawn
-        The table and the counts.
-
-    Raises
-    ------
-    InvalidTableError
-        If `person` has another length, or a column does not have any value that enough people share.
+    Each cell of these columns of text and categories is drawn separately from the records with frequent values,
+    regardless of the other columns. Missing values stay missing. Types and categories of the columns are kept. Rows
+    without a ``person`` count as one person; by default each row counts as one. A column without any value that enough
+    people share is refused.
     """
     if person is not None and len(person) != len(table):
         raise InvalidTableError(

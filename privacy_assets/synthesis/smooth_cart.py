@@ -252,12 +252,8 @@ def _is_ordered(kind: Kind, dtype: Any) -> bool:
 def _first_cells(people: NDArray[np.float64], margin: Margin, is_ordered: bool, min_people: int) -> NDArray[np.intp]:
     """Divide the cells of a column into classes of neighbors; return the first cell of each.
 
-    Parameters
-    ----------
-    people : ndarray of shape (n_cells,)
-        People of each cell; each person counts once over all cells.
-    margin : Margin
-        Cells in their order if `is_ordered`, else by frequency; the missing value is the last.
+    ``people`` are those of each cell; each person counts once over all cells. Cells are in their order if `is_ordered`,
+    else by frequency; the missing value is the last.
     """
     if not is_ordered:
         kept = np.flatnonzero(np.append(people[: margin.n_values] < min_people, True))[0]

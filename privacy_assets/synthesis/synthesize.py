@@ -61,15 +61,7 @@ class Synthesizer(Protocol):
 
 
 class SyntheticRecords(NamedTuple):
-    """Synthetic records, and the values that were redrawn before learning.
-
-    Attributes
-    ----------
-    table : DataFrame
-        The records.
-    redrawn : mapping of str to RareColumn or None
-        Counts of redrawn rare values by column of text or categories; None if the synthesizer is not built in.
-    """
+    """Synthetic records, and counts of the rare values redrawn before; None if the synthesizer is not built in."""
 
     table: pd.DataFrame
     redrawn: Mapping[str, RareColumn] | None
@@ -204,13 +196,7 @@ def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
 
 
 def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
-    """Check `table` and return the kind of each column.
-
-    Raises
-    ------
-    InvalidTableError
-        If the table cannot be learned from, or has columns of a kind that the built-in synthesizers do not support.
-    """
+    """Return the kind of each column; refuse a table that the built-in synthesizers cannot learn from."""
     check_learnable(table, synthesizer)
     kinds = column_kinds(table)
     unknown = {name: dtype_name(table[name].dtype) for name, kind in kinds.items() if kind is None}
@@ -253,13 +239,7 @@ def _infinities(table: pd.DataFrame) -> dict[str, int]:
 
 
 def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] | None = None) -> Synthesizer:
-    """Return the synthesizer for a name and settings, or the object itself.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the name or a setting is unknown, or the object is not a synthesizer.
-    """
+    """Return the synthesizer for a name and settings, or the object itself."""
     if not isinstance(method, str):
         if settings:
             raise InvalidSettingError(

@@ -22,13 +22,7 @@ UNDONE = "Nothing was computed."
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-differentially private.
-
-    Raises
-    ------
-    InvalidSettingError
-        If `rho` is negative or `delta` is not between 0 and 1.
-    """
+    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-differentially private."""
     require(is_number(rho, 0), "rho", rho, "a number of at least 0", UNDONE)
     check_delta(delta)
     if rho == 0:
@@ -48,13 +42,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """Return the largest rho, within rounding, whose `epsilon_of` is at most `epsilon`.
-
-    Raises
-    ------
-    InvalidSettingError
-        If `epsilon` is not above 0, or is above `LARGEST_EPSILON`, or `delta` is not between 0 and 1.
-    """
+    """Return the largest rho, within rounding, whose `epsilon_of` is at most `epsilon`."""
     is_right = is_number(epsilon, 0, LARGEST_EPSILON) and epsilon > 0
     require(is_right, "epsilon", epsilon, f"a number above 0, at most {LARGEST_EPSILON:g}", UNDONE)
     check_delta(delta)

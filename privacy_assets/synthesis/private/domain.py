@@ -41,23 +41,9 @@ DomainKind = Literal["values", "integer", "float", "datetime"]
 class PublicColumn:
     """Codes and values of one column.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : str
-        ``"values"`` for a list of values, else the kind of the numbers in the bins.
-    dtype : object
-        The dtype of its values.
-    values : tuple
-        All values of a column of kind ``"values"``.
-    edges : tuple of int or float
-        Ends of the bins, in order. The last end is in the last bin for floats, but not for integers and datetimes
-        (microseconds since 1970 in UTC).
-    decimals : int or None
-        Declared precision of a float column.
-    nullable : bool
-        Whether a missing value has a code, which is then the last.
+    ``kind`` is ``"values"`` for a list of ``values``, else the kind of the numbers in the bins between ``edges``,
+    ascending. The last end is in the last bin for floats, but not for integers and datetimes (microseconds since 1970
+    in UTC). If ``nullable``, the last code is that of a missing value.
     """
 
     name: str

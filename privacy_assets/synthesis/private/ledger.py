@@ -46,15 +46,7 @@ UNDONE: Final = "No record was read, and nothing was spent."
 
 @dataclass(frozen=True)
 class PrivacyLedger:
-    """The ledger of one population, in a private directory.
-
-    Parameters
-    ----------
-    directory : Path
-        Private directory of all ledgers.
-    population : str
-        Name of the population: letters, digits, `_` and `-`.
-    """
+    """The ledger of one population (letters, digits, `_` and `-`), in the private directory of all ledgers."""
 
     directory: Path
     population: str
@@ -74,13 +66,7 @@ class PrivacyLedger:
         return self.directory.parent / WITNESSES / f"{self.population}{WITNESS_SUFFIX}"
 
     def entries(self) -> tuple[Spending, ...]:
-        """Read the chain and check it; empty if it does not exist yet.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If an entry was changed, removed or added by hand.
-        """
+        """Read the chain, and refuse one that was changed by hand; empty if it does not exist yet."""
         return self._parsed(self._content(self.path))[0]
 
     @property
@@ -105,11 +91,6 @@ class PrivacyLedger:
         """Return the chain, which must be as long as its witness records and contain all fits known from elsewhere.
 
         An entry that only the witness has, because a process ended while it was reserved, counts as spent.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If the chain was changed, lacks a known fit, or its witness is missing.
         """
         if not self.directory.is_dir():
             return self._known(expected)
@@ -117,13 +98,7 @@ class PrivacyLedger:
             return self._known(expected)
 
     def require_published(self, digest: str | None, n_fits: int) -> None:
-        """Refuse a published fit, or if its digest is unknown a number of fits, that ledger and witness do not know.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If they do not know it, or were changed.
-        """
+        """Refuse a published fit, or if its digest is unknown a number of fits, that ledger and witness do not know."""
         entries, witness = self.entries(), self._witness()
         known = entries if witness is None else (*entries, witness.entry)
         n_known = max((entry.number for entry in known), default=0)
@@ -177,13 +152,7 @@ class PrivacyLedger:
             )
 
     def require_own_people(self, tables: Collection[str]) -> None:
-        """Refuse tables that were charged to another population, whose budget has already been spent on their people.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If one of the fingerprints is known for another population, or a ledger or witness was changed.
-        """
+        """Refuse tables charged to another population, whose budget has been spent on their people."""
         for population in populations(self.directory):
             if population != self.population and replace(self, population=population).tables() & set(tables):
                 raise charged_to_another(self.population, population)
@@ -206,26 +175,10 @@ class PrivacyLedger:
     ) -> Spending:
         """Record a fit before it touches a record; waits while another process does so.
 
-        Parameters
-        ----------
-        rho, epsilon, delta : float
-            The cost of the fit, and its own guarantee.
-        at_most, total_delta : float
-            Largest epsilon of all fits together, at this delta.
-        release, run_id, made_of, partition : str
-            The purpose of the fit.
-        sources : collection of str
-            Fingerprints of the tables from which the records came.
-        people : str
-            Digest of its people by `PeopleOfFits.keep`, if partitions are declared to be disjoint.
-        expected : collection of str
-            Digests of all fits that are known from elsewhere.
-
-        Raises
-        ------
-        PrivacyBudgetError
-            If less budget remains, the ledger cannot be trusted, or the same records were charged to another
-            population.
+        ``at_most`` is the largest epsilon of all fits together, at ``total_delta``; ``sources`` are the fingerprints of
+        the tables from which the records came, ``people`` is the digest of `PeopleOfFits.keep`, if partitions are
+        declared to be disjoint, and ``expected`` are the digests of all fits that are known from elsewhere. Refused if
+        less budget remains, the ledger cannot be trusted, or the same records were charged to another population.
         """
         require(is_number(rho, 0) and rho > 0, "rho", rho, "a number above 0", UNDONE)
         require(is_number(at_most, 0), "at_most", at_most, "a number, 0 or more", UNDONE)

@@ -22,16 +22,9 @@ from privacy_assets.errors import InvalidSettingError
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism of OpenDP, and the cost of one use in rho.
+    """A measurement of OpenDP, and the cost of one use in rho by OpenDP's map, for the sensitivity of the mechanism.
 
-    Attributes
-    ----------
-    rho : float
-        Cost of one use by OpenDP's map, for the sensitivity of the mechanism.
-    scale : float
-        Standard deviation of the Gaussian noise, or scale of the Gumbel noise.
-    measurement : object
-        The measurement of OpenDP.
+    ``scale`` is the standard deviation of the Gaussian noise, or the scale of the Gumbel noise.
     """
 
     rho: float
@@ -70,13 +63,7 @@ def noisy_maximum(rho: float, sensitivity: int) -> Mechanism:
 
 @cache
 def opendp() -> Any:
-    """Import OpenDP, which takes seconds.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is not installed.
-    """
+    """Import OpenDP, which takes seconds."""
     require_opendp()
     prelude = import_module("opendp.prelude")
     prelude.enable_features("contrib")
@@ -84,13 +71,7 @@ def opendp() -> Any:
 
 
 def require_opendp() -> None:
-    """Refuse an environment without OpenDP.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is not installed.
-    """
+    """Refuse an environment without OpenDP."""
     if find_spec("opendp") is None:
         raise InvalidSettingError(
             "Differential privacy needs OpenDP, which is not installed: pip install 'privacy-assets[dp]'. Nothing was "

@@ -54,16 +54,8 @@ class UnrecordedSpendingWarning(UserWarning):
 class Plan(NamedTuple):
     """The mechanisms of a fit, which are fixed before records are touched.
 
-    Attributes
-    ----------
-    columns : Mechanism
-        Noise of the counts of one column.
-    choice : Mechanism or None
-        Choice of one pair; None for a single column.
-    pairs : Mechanism or None
-        Noise of the counts of one pair.
-    n_columns : int
-        Number of columns that are counted.
+    They are the noise of the counts of each of ``n_columns``, the choice of one pair, and the noise of its counts; the
+    last two are None for a single column.
     """
 
     columns: Mechanism
@@ -91,14 +83,8 @@ class Plan(NamedTuple):
 class Merged(NamedTuple):
     """Codes of a column whose noisy counts were too small to be distinguished from noise.
 
-    Attributes
-    ----------
-    code : ndarray of shape (n_groups,), dtype=np.int64
-        Code of each group; the last, that of the merged codes, stands for all of them.
-    rare : ndarray of shape (n_rare,), dtype=np.int64
-        The merged codes; empty if no codes were merged.
-    shares : ndarray of shape (n_rare,), dtype=np.float64
-        How often each of them is drawn.
+    ``code`` has the code of each group; the last stands for all merged codes, ``rare``, each drawn as often as
+    ``shares`` has it.
     """
 
     code: NDArray[np.int64]

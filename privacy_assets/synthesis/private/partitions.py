@@ -66,15 +66,7 @@ class Charged(Protocol):
 
 @dataclass(frozen=True)
 class PeopleOfFits:
-    """The people of the fits on a population, as keyed hashes in the directory of its ledger.
-
-    Parameters
-    ----------
-    directory : Path
-        Private directory of the ledgers.
-    population : str
-        Name of the population.
-    """
+    """The people of the fits on a population, as keyed hashes in the directory of its ledger."""
 
     directory: Path
     population: str
@@ -94,14 +86,9 @@ class PeopleOfFits:
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
     def keep_people(self, hashes: NDArray[np.uint64], column: str) -> str:
-        """Store the people of a fit, and return the digest of them for its entry in the ledger.
+        """Store the hashes of the people of a fit, in any order, and return their digest for its entry in the ledger.
 
-        Parameters
-        ----------
-        hashes : ndarray, dtype=np.uint64
-            Their `hashes`, in any order.
-        column : str
-            Name of the column that identifies them; values of different columns cannot be compared.
+        ``column`` identifies them; values of different columns cannot be compared.
         """
         of_column = hashlib.sha256(column.encode()).digest()
         content = (self.mark() or b"") + of_column + np.unique(hashes).astype("<u8").tobytes()
@@ -132,10 +119,7 @@ class PeopleOfFits:
     def spent_rho(self, fits: Sequence[Charged]) -> float:
         """Return the most that fits have spent on a person: one partition, and all fits without a known partition.
 
-        Parameters
-        ----------
-        fits : sequence of Cost
-            Fits on the population, in any order. Fits with people and partition count as fits of a known partition.
+        Fits with people and partition count as fits of a known partition.
         """
         of_partitions = [fit for fit in fits if fit.people and fit.partition is not None]
         if not of_partitions or not self.are_apart(of_partitions):

@@ -20,30 +20,14 @@ RESOLUTION: Final = 1024
 
 
 class Charge(NamedTuple):
-    """The cost of one use of a mechanism.
-
-    Attributes
-    ----------
-    what : str
-        The query, by names of columns.
-    rho : float
-        Its cost in zCDP.
-    """
+    """The cost of one use of a mechanism in zCDP, and the query, by names of columns."""
 
     what: str
     rho: float
 
 
 class Grouping(NamedTuple):
-    """Public grouping of the codes of a column.
-
-    Attributes
-    ----------
-    group : ndarray of shape (n_codes,), dtype=np.int64
-        Group of each code.
-    n_groups : int
-        Number of groups.
-    """
+    """Public grouping of the codes of a column: the group of each code, and the number of groups."""
 
     group: NDArray[np.int64]
     n_groups: int
@@ -52,18 +36,9 @@ class Grouping(NamedTuple):
 class PrivateRecords:
     """Coded records that answer two kinds of queries, each with noise.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_records, n_columns), dtype=np.int64
-        Codes of the public domain.
-    sizes : sequence of int
-        Number of codes of each column.
-    classes : int, optional
-        Position of the column by whose classes every count is divided.
-    person : ndarray of shape (n_records,), dtype=np.int64, optional
-        Person of each record; records with a number below 0 do not belong to a known person and are left out.
-    rows_per_person : int
-        Records kept of each person, chosen at random by the operating system; without `person` it must be 1.
+    ``codes``, of shape (n_records, n_columns), are those of the public domain. Every count is divided by the classes of
+    the column at ``classes``. Records with a ``person`` below 0 do not belong to a known person and are left out; of
+    each person, ``rows_per_person`` are kept, chosen at random by the operating system; without `person` it must be 1.
     """
 
     def __init__(
@@ -87,10 +62,6 @@ class PrivateRecords:
         """Count the records by class and by the groups of one or two columns, with Gaussian noise.
 
         One record changes one cell by 1.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_groups of each column), dtype=np.int64
         """
         counts = self._counts(columns, groupings)
         self.charges.append(Charge(what, mechanism.rho))
@@ -130,17 +101,7 @@ class PrivateRecords:
 
 
 def independent(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the counts expected if two columns were independent within each class.
-
-    Parameters
-    ----------
-    a, b : ndarray of shape (n_classes, n_codes), dtype=np.float64
-        Counts by class.
-
-    Returns
-    -------
-    ndarray of shape (n_classes, n_codes of a, n_codes of b), dtype=np.float64
-    """
+    """Return the counts expected if two columns, of shape (n_classes, n_codes), were independent within each class."""
     totals = np.maximum((a.sum(axis=1) + b.sum(axis=1)) / 2, 1.0)
     product: NDArray[np.float64] = a[:, :, None] * b[:, None, :] / totals[:, None, None]
     return product

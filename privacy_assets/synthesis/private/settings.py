@@ -22,20 +22,8 @@ UNDONE: Final = "No record was read, and nothing was spent."
 class MstSettings:
     """Settings of `Mst` and of its public domain, whose columns the contract of a release gives.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Budget of one fit.
-    given : str or None
-        Column whose relation to every other column is kept.
-    bins : int
-        Bins of a range of numbers or datetimes.
-    bin_starts : mapping of str to sequence
-        First value of each bin by column, instead of bins of equal width.
-    rows_per_person : int
-        Number of records of a person that count.
-    declared_people : int or None
-        Number of people, if it is public.
+    ``given`` is a column whose relation to every other one is kept; ``bin_starts`` has the first value of each bin by
+    column, instead of ``bins`` of equal width; ``declared_people`` is the number of people, if it is public.
     """
 
     epsilon: float = 1.0
@@ -57,13 +45,7 @@ class MstSettings:
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> MstSettings:
-        """Read the settings of a release.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a setting does not exist or is wrong.
-        """
+        """Read the settings of a release."""
         known = [each.name for each in fields(cls)]
         unknown = sorted(set(settings) - set(known))
         if unknown:
@@ -79,14 +61,7 @@ class MstSettings:
         return PublicDomain.from_contract(contract, bins=self.bins, bin_starts=self.bin_starts)
 
     def check(self, contract: TableContract) -> None:
-        """Refuse settings that are invalid for every fit, without importing OpenDP, which takes seconds.
-
-        Raises
-        ------
-        InvalidSettingError
-            If the contract does not give a public domain, `given` or `rows_per_person` do not fit it, or OpenDP is
-            missing.
-        """
+        """Refuse settings that are invalid for every fit or for the contract, without importing OpenDP."""
         place_of(self.domain(contract), self.given)
         if self.rows_per_person != 1 and contract.person is None:
             raise InvalidSettingError(

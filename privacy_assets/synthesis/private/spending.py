@@ -14,26 +14,10 @@ from privacy_assets.storage.artifact import canonical_json
 class Spending:
     """One fit, from the moment before it touched a record.
 
-    Attributes
-    ----------
-    number : int
-        Position in the ledger, from 1.
-    at : str
-        Time in UTC.
-    population : str
-        The people on whom it was spent.
-    release, partition, run_id : str or None
-        The purpose of the fit.
-    made_of : str
-        Fingerprint of the records.
-    epsilon, delta : float
-        Its own guarantee.
-    rho : float
-        Its cost in zCDP, by OpenDP's accounting.
-    previous, digest : str
-        Digest of the previous entry, and its own.
-    people : str
-        Digest of the people of the fit, if partitions were declared to be disjoint; else empty.
+    ``number`` is its position in the ledger, from 1, ``at`` the time in UTC; ``previous`` and ``digest`` are the digest
+    of the previous entry, and its own. ``made_of`` is the fingerprint of the records. ``epsilon`` and ``delta`` are its
+    own guarantee, ``rho`` its cost in zCDP, by OpenDP's accounting. ``people`` is the digest of its people, if
+    partitions were declared to be disjoint; else empty.
     """
 
     number: int

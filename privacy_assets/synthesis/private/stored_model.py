@@ -46,13 +46,7 @@ def to_artifact(model: NoisyModel, spending: str, settings: dict[str, Any], made
 
 
 def from_artifact(artifact: Artifact, domain: PublicDomain) -> NoisyModel:
-    """Read a model, whose codes stand for the values of `domain`.
-
-    Raises
-    ------
-    InvalidTableError
-        If it was made with another domain.
-    """
+    """Read a model, whose codes stand for the values of `domain`; refuse one that was made with another domain."""
     header = artifact.header
     if artifact.kind != KIND or tuple(header["sizes"]) != domain.sizes:
         raise InvalidTableError(

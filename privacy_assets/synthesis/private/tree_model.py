@@ -29,14 +29,7 @@ N_HALVINGS: Final = 30
 class Visit(NamedTuple):
     """A column on the way from the roots of the forest to its leaves.
 
-    Attributes
-    ----------
-    column : int
-        The column.
-    parent : int
-        The column before it, -1 for a root.
-    edge : int
-        The pair of both, -1 for a root.
+    ``parent`` is the column before it, ``edge`` the pair of both; -1 for a root.
     """
 
     column: int
@@ -45,32 +38,14 @@ class Visit(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Logarithms of the factors, each with the classes as its first axis.
-
-    Attributes
-    ----------
-    columns : list of ndarray of shape (n_classes, n_codes)
-        Factors of the columns.
-    pairs : list of ndarray of shape (n_classes, n_codes of the first, n_codes of the second)
-        Factors of the pairs.
-    """
+    """Logarithms of the factors of columns and pairs, each with the classes as its first axis."""
 
     columns: list[Array]
     pairs: list[Array]
 
 
 class Measured(NamedTuple):
-    """Noisy counts of the columns and pairs, and the weight of each (one over the variance of its noise).
-
-    Attributes
-    ----------
-    columns, pairs : list of ndarray
-        Counts, shaped like the marginals.
-    column_weights : list of ndarray of shape (n_codes,)
-        Weights of the counts of a column.
-    pair_weight : float
-        Weight of the counts of pairs.
-    """
+    """Noisy counts, shaped like the marginals, and the weight of each (one over the variance of its noise)."""
 
     columns: list[Array]
     pairs: list[Array]
@@ -82,14 +57,8 @@ class Measured(NamedTuple):
 class TreeModel:
     """Marginals of a forest of columns, within classes.
 
-    Attributes
-    ----------
-    edges : tuple of (int, int)
-        The pairs.
-    columns : list of ndarray of shape (n_classes, n_codes)
-        Expected counts of each column.
-    pairs : list of ndarray of shape (n_classes, n_codes of the first, n_codes of the second)
-        Expected counts of each pair.
+    They are the expected counts of each column, of shape (n_classes, n_codes), and of each pair in ``edges``, of shape
+    (n_classes, n_codes of the first, n_codes of the second).
     """
 
     edges: tuple[tuple[int, int], ...]

@@ -21,18 +21,11 @@ WITNESSES: Final = "privacy_budget_witnesses"
 
 @dataclass(frozen=True)
 class Witness:
-    """The state of a ledger.
+    """The state of a ledger: its complete last entry, and the cost ``rho`` of all entries up to it.
 
-    Attributes
-    ----------
-    entry : Spending
-        The complete last entry.
-    rho : float
-        Cost of all entries up to it.
-    tables : tuple of str
-        Fingerprints of all tables of these people from which fits were made, and of the tables from which those came.
-    is_recorded : bool
-        Whether the ledger has the entry; otherwise a process is about to add it, or ended before it could.
+    ``tables`` are the fingerprints of all tables of these people from which fits were made, and of the tables from
+    which those came. If the entry is not recorded, a process is about to add it to the ledger, or ended before it
+    could.
     """
 
     entry: Spending
