@@ -37,20 +37,9 @@ from privacy_assets.setting_checks import threads_to_use
 class Figures(NamedTuple):
     """Figures over all released records for an attacker who knows some columns of everybody.
 
-    Attributes
-    ----------
-    max_reidentification_probability : float
-        Largest 1 / (number of candidates).
-    mean_reidentification_probability : float
-        Mean of 1 / (number of candidates): the expected share of correct links if each is drawn among the candidates.
-    share_of_singletons : float
-        Share of released records with one candidate.
-    share_below_k : float or None
-        Share with fewer than k candidates; None without k.
-    mean_nonspecificity, min_nonspecificity : float
-        Natural logarithm of the number of candidates.
-    fewest_candidates : int
-        Smallest number of candidates of any released record.
+    Probabilities are 1 / (number of candidates); their mean is the expected share of correct links if each is drawn
+    among the candidates. Singletons have one candidate; ``share_below_k`` is None without k. Nonspecificity is the
+    natural logarithm of the number of candidates.
     """
 
     max_reidentification_probability: float

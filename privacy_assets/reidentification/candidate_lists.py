@@ -14,23 +14,10 @@ from privacy_assets.reidentification.masked_columns import MaskedColumn
 def members_by_cells(
     columns: Sequence[MaskedColumn], n_original: int, n_released: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the released records with equal cells, and their candidates.
+    """Yield the positions of released records with equal cells, and of their candidates, ascending.
 
-    Parameters
-    ----------
-    columns : sequence of MaskedColumn
-        Known columns; empty if everybody is a candidate.
-    n_original, n_released : int
-        Records of each table.
-
-    Yields
-    ------
-    rows, members : ndarray, dtype=np.int64
-        Positions of released records with the same cells, and of the originals in their candidate set; ascending.
-
-    Notes
-    -----
-    Each set begins with the column that leaves fewest originals, and only examines these.
+    Without known columns, everybody is a candidate. Each set begins with the column that leaves fewest originals, and
+    only examines these.
     """
     if not columns:
         yield np.arange(n_released), np.arange(n_original)

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 class CodeSets(NamedTuple):
     """Distinct sets of codes, and the set of every row.
 
-    Attributes
-    ----------
-    set_of_row : ndarray of shape (n_rows,), dtype=int64
-        Set of each row.
-    first : ndarray of shape (n_sets + 1,), dtype=int64
-        Start of the ranges of each set.
-    low, high : ndarray of shape (n_ranges,), dtype=int64
-        First and last code of each range; ascending within a set, not adjacent. A set may be without ranges.
+    The ranges of a set, ``low`` to ``high``, begin at ``first``; they are ascending and not adjacent. A set may be
+    without ranges.
     """
 
     set_of_row: NDArray[np.int64]
@@ -66,18 +60,9 @@ class CodeSets(NamedTuple):
 def from_ranges(
     low: NDArray[np.int64], high: NDArray[np.int64], has_last: NDArray[np.bool_], last: int, rows: NDArray[np.int64]
 ) -> CodeSets:
-    """Make sets of one range each, optionally with the last code, such as that of the missing value.
+    """Make sets of one range each (``low > high`` if empty), with the code ``last``, above all others, if ``has_last``.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,), dtype=int64
-        First and last code; ``low > high`` for an empty range. Both below ``last``.
-    has_last : ndarray of shape (n,), dtype=bool
-        Whether the code ``last`` belongs to the set.
-    last : int
-        A code above all others.
-    rows : ndarray of shape (n_rows,), dtype=int64
-        Set of each row.
+    That code may be the one of the missing value; ``rows`` has the set of each row.
     """
     is_empty = low > high
     low, high = np.where(is_empty, last, low), np.where(is_empty, last - 1, high)

@@ -50,22 +50,9 @@ class CandidateProgress(NamedTuple):
 class CurveSearch:
     """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates.
 
-    Parameters
-    ----------
-    index : CandidateIndex
-        The release.
-    k : int or None
-        Smallest number of candidates that a record should have.
-    named : sequence of tuple of str
-        Sets that are assessed for every record.
-    columns : tuple of str
-        The columns of the curve; together they are assessed for every record.
-    curve_sample : int or None
-        Number of records for which the other sets are assessed, drawn at random; None for all.
-    seed : int
-        Seed of the sample.
-    progress, n_sets
-        Function to call, and the number of sets to report.
+    The ``named`` sets, and the ``columns`` of the curve together, are assessed for every record, the others for
+    ``curve_sample`` of them, drawn at random; None for all. ``k`` is the smallest number of candidates that a record
+    should have, ``n_sets`` the number of sets to report.
     """
 
     def __init__(

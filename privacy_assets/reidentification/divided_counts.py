@@ -122,20 +122,9 @@ def count_in_boxes(
     people: NDArray[np.int64] | None,
     on_wait: Callable[[], None] | None = None,
 ) -> NDArray[np.int64]:
-    """Count the originals, or the people, in each box, as `count_candidates` does.
+    """Count the originals, or the people, in each box, as `count_candidates` does, by the tasks of an engine.
 
-    Parameters
-    ----------
-    engine : Engine
-        Divides the originals; receives their codes and people.
-    columns : sequence of MaskedColumn
-        The known columns.
-    boxes : Boxes
-        The boxes of the released rows.
-    people : ndarray of shape (n_original,), dtype=int64, or None
-        Person of each original.
-    on_wait : callable, optional
-        Called before and after each job; an exception that it raises ends the work.
+    It receives codes and people of the originals. ``on_wait`` is called before and after each job.
     """
     without = tuple(_without_rows(column, np.zeros(0, np.int64)) for column in columns)
     parts = [

@@ -28,31 +28,12 @@ def count_for_many_sets(
     n_threads: int,
     on_share: Callable[[float], None] | None = None,
 ) -> NDArray[np.int64]:
-    """Count the candidates of released rows for each of some sets of columns.
+    """Count the candidates of released rows for each of some sets of columns, of shape (n_sets, n).
 
-    Parameters
-    ----------
-    columns : sequence of MaskedColumn
-        At least one.
-    sets : sequence of sequence of int
-        Positions in ``columns``, at least one in each.
-    rows : ndarray of shape (n,), dtype=int64
-        Released rows, at least one.
-    people : ndarray of shape (n_original,), dtype=int64, or None
-        Person of each original; None counts originals.
-    n_threads : int
-        Threads, which do not affect the result.
-    on_share : callable, optional
-        Called from time to time with the share of the work that is done; an exception that it raises ends the work.
-
-    Returns
-    -------
-    sizes : ndarray of shape (n_sets, n), dtype=int64
-
-    Notes
-    -----
-    Cost: the distinct boxes of the rows times the sets times originals / 64. Memory: 4 bytes for each original and
-    column, and some that does not grow with the originals.
+    Columns, rows and the columns of each set are at least one; ``people`` of None counts originals. ``on_share`` is
+    called from time to time with the share of the work that is done. Cost: the distinct boxes of the rows times the
+    sets times originals / 64. Memory: 4 bytes for each original and column, and some that does not grow with the
+    originals.
     """
     set_of_row = [column.sets.set_of_row[rows] for column in columns]
     box_of_row, n_boxes = group_rows(set_of_row, [column.sets.n_sets for column in columns])

@@ -44,18 +44,8 @@ class Range(NamedTuple):
 class Meaning(NamedTuple):
     """Meaning of a label: the original matches at least one part.
 
-    Attributes
-    ----------
-    is_anything : bool
-        Whether every value matches.
-    may_be_missing : bool
-        Whether the original may be a missing value.
-    ranges : tuple of Range
-        Possible intervals.
-    texts : tuple of str
-        Possible values, as text.
-    pattern : str or None
-        Regular expression for the whole text.
+    Every value matches if ``is_anything``; else it is in a range, is one of the texts, or matches the ``pattern`` as a
+    whole.
     """
 
     is_anything: bool = False

@@ -65,15 +65,7 @@ MOST_EDITS = 10
 
 
 def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
-    """Find the possible values of an original column for each released row.
-
-    Raises
-    ------
-    InvalidTableError
-        If the mask cannot read released values; they are counted.
-    InvalidSettingError
-        If a hierarchy is missing, or the mask does not fit a column of this kind.
-    """
+    """Find the possible values of an original column for each released row; those that cannot be read are counted."""
     if isinstance(mask, Interval):
         return _interval(original, released, mask)
     assert not isinstance(mask, Interval) and hasattr(mask, "column")  # noqa: S101 - suppressed columns have no cells

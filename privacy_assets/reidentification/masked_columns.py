@@ -28,18 +28,10 @@ KEYS_PER_ROW = 16
 
 @dataclass(frozen=True)
 class MaskedColumn:
-    """A column as codes, merged if released cells do not distinguish them.
+    """A column as codes below ``n_codes``, merged if released cells do not distinguish them.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_original,), dtype=int32
-        Code of each original.
-    n_codes : int
-        Codes are below it.
-    sets : CodeSets
-        Possible codes of each released row.
-    set_of_code : ndarray of shape (n_codes,), dtype=int64, or None
-        If the mask is a function of the original, the released cell of each code, or -1.
+    ``sets`` are the possible codes of each released row. If the mask is a function of the original, ``set_of_code`` is
+    the released cell of each code, or -1.
     """
 
     codes: NDArray[np.int32]
@@ -116,18 +108,7 @@ def check_model(
 
 
 def refuse_weighing(model: ReleaseModel) -> None:
-    """Refuse masks that make originals more or less probable, if all candidates are counted equally.
-
-    Parameters
-    ----------
-    model : ReleaseModel
-        Masks of a release.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a mask weighs.
-    """
+    """Refuse masks that make originals more or less probable, if all candidates are counted equally."""
     weighing = [name for name, mask in model.masks.items() if isinstance(mask, WeighingMask)]
     if weighing:
         raise InvalidSettingError(
@@ -137,15 +118,7 @@ def refuse_weighing(model: ReleaseModel) -> None:
 
 
 def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:
-    """Refuse a model that excludes the true original of released records (Lemma 13, Proposition 16).
-
-    Parameters
-    ----------
-    n_excluded : mapping of str to int
-        For each column, the number of released records whose true original it excludes.
-    n_released : int
-        Number of released records.
-    """
+    """Refuse a model that excludes true originals of released records (Lemma 13, Proposition 16)."""
     n_wrong = {name: n for name, n in n_excluded.items() if n}
     if n_wrong:
         raise MaskError(

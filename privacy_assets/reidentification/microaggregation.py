@@ -21,18 +21,8 @@ from privacy_assets.reidentification.masked_columns import MaskedColumn
 class MicroaggregatedColumns:
     """Columns that were aggregated over the same groups of records.
 
-    Attributes
-    ----------
-    codes : mapping of str to ndarray of shape (n_original,), dtype=int64
-        Codes of each column of the original.
-    n_codes : mapping of str to int
-        Codes of a column are below it.
-    truth : ndarray of shape (n_rows,), dtype=int64
-        Position in the original of each row of the release.
-    group_of_row : ndarray of shape (n_rows,), dtype=int64
-        Group of each row: equal cells in all columns.
-    rows : ndarray, dtype=int64
-        Rows of the release that are indexed.
+    ``truth`` is the position in the original of each row of the release, ``group_of_row`` its group: equal cells in all
+    columns. ``rows`` are those that are indexed.
     """
 
     codes: Mapping[str, NDArray[np.int64]]

@@ -126,13 +126,7 @@ class OtherRelease:
 
 
 def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
-    """Refuse invalid quasi-identifiers of another release: without any, the release would have no effect.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the value is not a list of distinct names, or is empty.
-    """
+    """Refuse invalid quasi-identifiers of another release: without any, the release would have no effect."""
     if names is not None and (isinstance(names, str) or not len(names) or len(set(names)) < len(names)):
         raise InvalidSettingError(
             f"The quasi_identifiers of the other release {name!r} must be a non-empty list of distinct column names, "
@@ -143,23 +137,9 @@ def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
 def require_described_columns(
     name: str, table: pd.DataFrame, key: str, model: ReleaseModel, also: Collection[str] = ()
 ) -> None:
-    """Refuse a table with undescribed columns, whose names may be values of a file without a header.
+    """Refuse a table with columns other than those of ``key``, ``model`` and ``also``.
 
-    Parameters
-    ----------
-    name : str
-        Name of the other release in messages.
-    table : DataFrame
-        Its table.
-    key, model
-        As in `OtherRelease`; the columns that they name are described.
-    also : collection of str
-        Further names that are known.
-
-    Raises
-    ------
-    InvalidTableError
-        If columns are unknown; the message counts them and does not name them.
+    Their names may be values of a file without a header, so the message counts them and does not name them.
     """
     described = {key, *model.masks, *also, *(column for mask in model.masks.values() for column in columns_of(mask))}
     unknown = [place for place, column in enumerate(table.columns) if column not in described]
@@ -194,27 +174,9 @@ def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
 
 
 def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
-    """Add columns of another release's original to the originals, record by record.
+    """Add columns of another release's original to the originals, record by record; columns of both are the originals'.
 
-    Parameters
-    ----------
-    original, other : DataFrame
-        The originals of the two releases.
-    key : str
-        Column that links the records of both.
-    name : str
-        Name of the other release in messages.
-
-    Returns
-    -------
-    DataFrame
-        The rows of ``original`` in their order; columns of both are taken from ``original``.
-
-    Raises
-    ------
-    InvalidTableError
-        If the key column is not in both tables, keys are missing or repeated, or a record of ``original`` is not in
-        ``other``.
+    Missing or repeated keys are refused, and so is a record that the other original lacks.
     """
     added = [column for column in other.columns if column not in original.columns]
     rows = match_keys(key, original, "release", other, f"release {name!r}")

@@ -33,13 +33,7 @@ def draw_candidates(curve: pd.DataFrame) -> Drawn:
 
     The band and its mean cover all sets of a size, if all were assessed. The dashed line is the most identifying set of
     each size; for larger sizes, that of the greedy chain. If the curve was computed from a sample, bars show its
-    intervals.
-
-    Parameters
-    ----------
-    curve : DataFrame
-        ``ReidentificationAssessment.curve``. The mean nonspecificity, a mean logarithm, is drawn as the geometric mean
-        of the numbers of candidates.
+    intervals. The mean nonspecificity, a mean logarithm, is drawn as the geometric mean of the numbers of candidates.
     """
     figure = new_figure(6, 5)
     sampled = describe_sample(curve)

@@ -47,11 +47,8 @@ def match_keys(
 ) -> NDArray[np.int64]:
     """Return the row of ``other`` with the key of each row of ``table``.
 
-    Raises
-    ------
-    InvalidTableError
-        If the column does not exist, keys are missing or repeated, or the other table lacks some (or, if checked both
-        ways, either table does); they are counted.
+    Keys that are missing, repeated, or without a row in the other table (in either, if checked both ways) are refused
+    and counted.
     """
     tables = {words: table, other_words: other}
     lacking = [name for name, each in tables.items() if key not in each.columns]

@@ -15,30 +15,13 @@ def mean_interval(
 ) -> tuple[float, float]:
     """Bound the mean of a population by a simple random sample without replacement.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,), dtype=float64
-        The sample, at least one value.
-    n_population : int
-        Size of the population.
-    least, most : float
-        Bounds of each value of the population.
-    log_n_means : float
-        Natural logarithm of the number of means that are estimated from the same sample: all their intervals together
-        contain the means in at least `CONFIDENCE_LEVEL` of all samples, for any population.
+    All values lie between ``least`` and ``most``; both ends are the mean if the sample is the population.
+    ``log_n_means`` is the natural logarithm of the number of means that are estimated from the same sample: all their
+    intervals together contain the means in at least `CONFIDENCE_LEVEL` of all samples, for any population.
 
-    Returns
-    -------
-    low, high : float
-        From ``least`` to ``most``; both the mean if the sample is the population.
-
-    Notes
-    -----
     The empirical Bernstein-Serfling inequality, Theorem 4.3 of [1]_, on both sides and for all means: unlike a normal
     approximation, it allows for values so rare that they do not occur in the sample.
 
-    References
-    ----------
     .. [1] R. Bardenet, O.-A. Maillard (2015), "Concentration inequalities for sampling without replacement",
        doi:10.3150/14-BEJ605.
     """

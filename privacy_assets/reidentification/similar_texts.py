@@ -13,20 +13,9 @@ from numpy.typing import NDArray
 class SimilarTexts:
     """Finds the texts of a list that are at most some edits from a given one (Levenshtein's distance).
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Distinct texts.
-    edits : int
-        Largest distance, at least 0.
-
-    Notes
-    -----
     If a text is cut into one more piece than there are edits, at least one piece is unchanged, and moved by at most as
     many characters [1]_. So a text is compared only with those that share a piece at such a position.
 
-    References
-    ----------
     .. [1] G. Li, D. Deng, J. Wang, J. Feng (2011), "Pass-Join: a partition-based method for similarity joins",
        doi:10.14778/2078331.2078340, section 3.
     """

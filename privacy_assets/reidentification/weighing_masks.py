@@ -36,16 +36,7 @@ EXPONENT = 20
 class WeighedColumn(ABC):
     """A released column whose cells make originals more or less probable.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_original,), int
-        Code of each original; the last code is that of the missing value, which stays missing.
-    n_codes : int
-        Codes are below it.
-    cell_of_row : ndarray of shape (n_released,), dtype=int64
-        Distinct released value of each row; the last is the missing value.
-    n_cells : int
-        Cells are below it.
+    The last code is that of the missing value, which stays missing, as is the last cell.
     """
 
     def __init__(self, original: Original, n_values: int, cell_of_row: NDArray[np.int64]) -> None:

@@ -305,12 +305,7 @@ def _alternatives(
 class _Posterior:
     """Probabilities of originals by Bayes, for some known columns with their error rates, over all ways to mask.
 
-    Attributes
-    ----------
-    point_of : ndarray of shape (n_original,), dtype=int64
-        Number of each original among the distinct ones.
-    counts : ndarray of shape (n_points,), dtype=int64
-        Originals of each number.
+    ``point_of`` numbers the distinct originals, ``counts`` how many each stands for.
     """
 
     def __init__(self, alternatives: Sequence[_Alternative], rates: Mapping[str, float], n_original: int) -> None:

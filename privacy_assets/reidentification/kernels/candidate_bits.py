@@ -20,15 +20,9 @@ from privacy_assets.kernels.sorting import place_in
 class Places(NamedTuple):
     """Where the originals are among the bits.
 
-    Attributes
-    ----------
-    of_original : ndarray of shape (n_original,), dtype=int64
-        Bit of each original. The bits of a person with up to 64 originals are consecutive and in one word; a person
-        with more has separate words.
-    ends : ndarray of shape (n_words,), dtype=uint64
-        Set at the last bit of each person with up to 64 originals; of records, at every bit.
-    long_begin, long_end : ndarray of shape (n_long,), dtype=int64
-        Words of each person with more than 64 originals; ascending.
+    The bits of a person with up to 64 originals are consecutive and in one word, and ``ends`` is set at the last of
+    them (of records, at every bit); a person with more has separate words, from ``long_begin`` to ``long_end``,
+    ascending.
     """
 
     of_original: NDArray[np.int64]
@@ -40,14 +34,8 @@ class Places(NamedTuple):
 class Ranges(NamedTuple):
     """Sets of codes of all columns in one list, as ranges of rows of a table of cumulative bits.
 
-    Attributes
-    ----------
-    first_row : ndarray of shape (n_columns + 1,), dtype=int64
-        Where the rows of each column begin: one for each code, and one more.
-    first : ndarray of shape (n_sets + 1,), dtype=int64
-        Start of the ranges of each set.
-    low, high : ndarray of shape (n_ranges,), dtype=int64
-        Rows of the first code of a range, and of the one after its last code.
+    A column has a row for each code, and one more; they begin at ``first_row``. The ranges of a set begin at ``first``:
+    the row of the first code, and of the one after the last code.
     """
 
     first_row: NDArray[np.int64]
@@ -59,14 +47,8 @@ class Ranges(NamedTuple):
 class Trie(NamedTuple):
     """Sets of columns as a trie, parents before their children; arrays of shape (n_nodes,), dtype=int64.
 
-    Attributes
-    ----------
-    depth : ndarray
-        Columns above; a node's parent is the last one before it with a depth less by one.
-    column : ndarray
-        Column that the node adds to its parent.
-    target : ndarray
-        Set of columns that ends at the node, or -1.
+    A node adds ``column`` to its parent, the last one before it with a ``depth`` less by one; ``target`` is the set of
+    columns that ends at it, or -1.
     """
 
     depth: NDArray[np.int64]
@@ -78,20 +60,11 @@ class Trie(NamedTuple):
 def fill_bits(
     codes: NDArray[np.int32], begin: int, ranges: Ranges, below: NDArray[np.uint64], bits: NDArray[np.uint64]
 ) -> None:
-    """Make the bits of a block of words for each set of codes.
+    """Make the bits of a block of words, which begins at ``begin``, for each set of codes.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_columns, 64 * n_all_words), dtype=int32
-        Code of each column at each bit; -1 where there is no original.
-    begin : int
-        First word of the block.
-    ranges : Ranges
-        The sets.
-    below : ndarray of shape (n_rows, n_words), dtype=uint64
-        Scratch: for each code, the bits of all originals with smaller codes.
-    bits : ndarray of shape (n_sets, n_words), dtype=uint64
-        Written.
+    ``codes`` (n_columns, 64 * n_all_words) has the code of each column at each bit; -1 where there is no original.
+    ``below`` (n_rows, n_words) is scratch: for each code, the bits of all originals with smaller codes. ``bits``
+    (n_sets, n_words) are written.
     """
     n_words = below.shape[1]
     below[:] = 0
@@ -122,25 +95,11 @@ def add_counts(
     first_box: int,
     last_box: int,
 ) -> None:
-    """Add the candidates in a block of words to the counts of some boxes.
+    """Add the candidates in a block of words, which begins at ``begin``, to the counts of some boxes.
 
-    Parameters
-    ----------
-    boxes : ndarray of shape (n_boxes, n_columns), dtype=int64
-        Set of each column, as a row of ``bits``.
-    bits : ndarray of shape (n_sets, n_words), dtype=uint64
-        Bits of the block, which begins at the word ``begin``.
-    places : Places
-        All bits.
-    trie : Trie
-        The sets of columns.
-    counts : ndarray of shape (n_boxes, n_column_sets), dtype=int64
-        Modified in place: originals, or people, found so far.
-    is_continued : ndarray of shape (n_boxes, n_column_sets), dtype=bool
-        Modified in place: whether a person whose words continue in the next block was found. Blocks must follow
-        each other.
-    first_box, last_box : int
-        The boxes, ``last_box`` exclusive.
+    ``boxes`` (n_boxes, n_columns) are the sets of each column, as rows of ``bits``. Modified in place, of shape
+    (n_boxes, n_column_sets), are ``counts``, the originals, or people, found so far, and ``is_continued``, whether a
+    person whose words continue in the next block was found: blocks must follow each other.
     """
     n_words = bits.shape[1]
     end = begin + n_words

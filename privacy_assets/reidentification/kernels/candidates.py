@@ -21,18 +21,8 @@ POINTS_PER_SEARCH = 32
 class Points(NamedTuple):
     """Distinct originals, sorted by their code in the first column, and those of one code by the second.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_columns, n_points), dtype=int32
-        Codes of each column, from 0.
-    weights : ndarray of shape (n_points,), dtype=int64
-        Number of originals of each point.
-    person : ndarray of shape (n_points,), dtype=int32
-        Their people, from 0; empty if records are counted.
-    starts : ndarray of shape (n_codes_of_the_first_column + 1,), dtype=int64
-        Start of the points of each code of the first column.
-    n_people : int
-        Number of people; 0 if records are counted.
+    ``codes`` is of shape (n_columns, n_points), ``weights`` the originals of each point, ``starts`` the start of the
+    points of each code of the first column. ``person`` is empty, and ``n_people`` 0, if records are counted.
     """
 
     codes: NDArray[np.int32]
@@ -45,14 +35,8 @@ class Points(NamedTuple):
 class Boxes(NamedTuple):
     """Products of sets of codes, one set per column.
 
-    Attributes
-    ----------
-    sets : ndarray of shape (n_boxes, n_columns), dtype=int32
-        Number of the set of each column; rows in lexicographic order, so that neighbors share their first sets.
-    first : ndarray of shape (n_sets + 1,), dtype=int64
-        Start of the ranges of each set. All columns share the list of sets.
-    low, high : ndarray of shape (n_ranges,), dtype=int32
-        First and last code of each range; ascending within a set, not adjacent.
+    ``sets`` (n_boxes, n_columns) are in lexicographic order, so that neighbors share their first sets; all columns
+    share the list of sets, whose ranges, ascending and not adjacent, begin at ``first``.
     """
 
     sets: NDArray[np.int32]
@@ -64,28 +48,12 @@ class Boxes(NamedTuple):
 def count_candidates(
     points: Points, boxes: Boxes, n_codes: int, n_threads: int = 1, on_wait: Callable[[], None] | None = None
 ) -> NDArray[np.int64]:
-    """Count the originals, or the people, in each box.
+    """Count the originals, or the people, in each box of at least one column, which is not checked here.
 
-    Parameters
-    ----------
-    points, boxes
-        At least one column. Not checked here.
-    n_codes : int
-        Upper bound of the codes of all columns.
-    n_threads : int
-        Threads; the counts do not depend on it.
-    on_wait : callable, optional
-        Called about twice a second; an exception that it raises ends the work.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_boxes,), dtype=int64
-
-    Notes
-    -----
     The boxes are traversed as a trie: the points of a common prefix are listed once, and every further column filters
     that list. The first column is free, because points are sorted by it, and the second nearly so, because points of
-    one code are sorted by it. Cost: the lengths of the filtered lists, summed over the distinct prefixes.
+    one code are sorted by it. Cost: the lengths of the filtered lists, summed over the distinct prefixes. ``on_wait``
+    is called about twice a second.
     """
     counts = np.zeros(len(boxes.sets), np.int64)
     with SlicePool(n_threads, on_wait) as pool:
@@ -99,30 +67,14 @@ def count_candidates(
 
 
 class Candidates(NamedTuple):
-    """The points in each box.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_boxes + 1,), dtype=int64
-        Start of the points of each box.
-    points : ndarray of shape (n_pairs,), dtype=int32
-        Point of each pair of a box and a point in it.
-    """
+    """The points in each box: ``points[starts[b]:starts[b + 1]]``."""
 
     starts: NDArray[np.int64]
     points: NDArray[np.int32]
 
 
 def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: NDArray[np.int64]) -> Candidates:
-    """List the points in each box.
-
-    Parameters
-    ----------
-    points, boxes, n_codes
-        As for :func:`count_candidates`.
-    n_pairs_of_box : ndarray of shape (n_boxes,), dtype=int64
-        Number of points in each box: the result of :func:`count_candidates` with weights 1.
-    """
+    """List the points in each box, whose numbers are those of :func:`count_candidates` with weights 1."""
     starts = np.concatenate([[0], np.cumsum(n_pairs_of_box)]).astype(np.int64)
     listed = np.empty(starts[-1], np.int32)
     _list(points, boxes, n_codes, starts, listed)
