@@ -15,21 +15,10 @@ _QUOTED = re.compile(r'(?:^|(?<=[;,]))"(?:[^"]|"")*"')
 
 
 def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) -> list[tuple[str, ...]]:
-    """Read the rows of a file.
+    """Read the rows of a file of UTF-8 text.
 
-    Parameters
-    ----------
-    path : path
-        UTF-8 text.
-    separator : str, optional
-        One character. Default: ``;`` if the first row has one outside of quotes, else ``,``.
-    name : str
-        Name used in messages.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the file does not exist, has another separator, or has rows that cannot be read; the rows are counted.
+    The default separator is ``;`` if the first row has one outside of quotes, else ``,``. Rows that cannot be read are
+    counted, and refused.
     """
     if not isinstance(path, str | PathLike):
         raise InvalidSettingError(f"arx_csv is of the type {type(path).__name__}. Expected the path of a file.")

@@ -56,24 +56,11 @@ _INFERRED_KINDS: Mapping[str, Kind] = {
 class ColumnValues:
     """One column of one table: its distinct values, and the value of each row.
 
-    Attributes
-    ----------
-    kind : str
-        One of ``number, boolean, text, datetime, aware datetime, duration, missing`` (without any value).
-    codes : ndarray of shape (n_rows,), integer
-        Position in ``distinct``, -1 for a missing value.
-    distinct : ndarray of shape (n_values,)
-        Distinct values: int64, float64, bool, datetime64 (of local time), timedelta64, or objects (text,
-        large integers).
-    offsets : ndarray of shape (n_values,), dtype=int64, or None
-        Seconds east of UTC of each aware datetime.
-    time_zone : str or None
-        Name of the time zone of aware datetimes.
-    is_ranked : bool
-        Whether the texts stand for values with an order, in which ``distinct`` is sorted: times of day, periods,
-        intervals.
-    is_bytes, is_category : bool
-        Whether the texts stand for bytes, or are categories.
+    ``kind`` is one of ``number, boolean, text, datetime, aware datetime, duration, missing`` (without any value).
+    ``codes`` are positions in ``distinct``, -1 for a missing value; these are int64, float64, bool, datetime64 (of
+    local time), timedelta64, or objects (text, large integers). ``offsets`` are the seconds east of UTC of each aware
+    datetime. Ranked texts stand for values with an order, in which ``distinct`` is sorted: times of day, periods,
+    intervals.
     """
 
     kind: Kind
@@ -104,20 +91,11 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """One column of several tables in common codes.
+    """One column of several tables in common codes: equal codes mean equal values.
 
-    Attributes
-    ----------
-    codes : tuple of ndarray of shape (n_rows,), dtype uint8, uint16 or uint32
-        One array per table, in the given order; equal codes mean equal values.
-    labels : ndarray of shape (n_codes,), dtype=object
-        Text of each code; None for the missing value.
-    kind : str
-        See :class:`ColumnValues`; "missing" if no table has a value.
-    precision : int, str or None
-        Decimals of rounded floats, or unit of floored datetimes; otherwise None.
-    key_of : ndarray of shape (n_codes,), dtype=int64, or None
-        For each code the first with the same spelling, or that of missing values; None if no two are spelled alike.
+    ``labels`` has the text of each code; None for the missing value. ``precision`` is the decimals of rounded floats,
+    or the unit of floored datetimes. ``key_of`` has for each code the first with the same spelling, or that of missing
+    values; None if no two are spelled alike.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -141,24 +119,14 @@ class EncodedColumn:
 def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
     """Find the distinct values of a column and their kind.
 
-    Parameters
-    ----------
-    column : Series
-        Any dtype of numbers, booleans, text, dates, datetimes or durations; objects if all values are of one kind.
-        Times of day, periods, intervals, UUIDs and bytes (in hexadecimal digits) are text. Categories count as their
-        underlying values; unused ones are ignored.
-    where : str
-        Name used in messages, such as ``"Column 'age' of the original table"``.
+    Any dtype of numbers, booleans, text, dates, datetimes or durations is read; objects if all values are of one kind.
+    Times of day, periods, intervals, UUIDs and bytes (in hexadecimal digits) are text. Categories count as their
+    underlying values; unused ones are ignored. Integers beyond 2**53 keep all digits, unless objects mix them with
+    fractions.
 
-    Raises
-    ------
-    InvalidTableError
-        If values are of several kinds or of a kind not listed, numbers are infinite, time zones are mixed, or pandas or
-        NumPy cannot represent a value (text with lone surrogates, signaling NaN, durations beyond int64).
-
-    Notes
-    -----
-    Integers beyond 2**53 keep all digits, unless objects mix them with fractions.
+    Refused are values of several kinds or of a kind not listed, infinite numbers, mixed time zones, and values that
+    pandas or NumPy cannot represent (text with lone surrogates, signaling NaN, durations beyond int64). ``where`` is
+    used in messages, such as ``"Column 'age' of the original table"``.
     """
     try:
         return _read(column, where)
@@ -363,21 +331,10 @@ def encode_column(
 ) -> EncodedColumn:
     """Give equal values of a column in several tables the same code.
 
-    Parameters
-    ----------
-    tables : sequence of ColumnValues
-        The column in each table, of one kind or missing (not checked here). The first table determines the precision;
-        if the second has floats of single precision, all are compared in it.
-    decimals : int, optional
-        Decimals for rounding floats. Default: the decimals of the floats of the first table, at most 10; 0 if it has
-        integers, 10 if it has no value.
-    unit : str, optional
-        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first table unchanged.
-
-    Raises
-    ------
-    InvalidTableError
-        If datetimes of one table do not fit the precision found in the first.
+    The tables are of one kind or missing (not checked here). The first determines the precision by default: the
+    decimals of its floats, at most 10 (0 if it has integers, 10 if it has no value), or the coarsest key of
+    ``DATETIME_UNITS`` that leaves it unchanged, which datetimes of the others must fit. If the second has floats of
+    single precision, all are compared in it.
     """
     kind: Kind = next((table.kind for table in tables if table.kind != "missing"), "missing")
     precision: int | str | None = None
@@ -527,21 +484,9 @@ def _join_durations(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], 
 
 
 def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple[NDArray[np.int64], int]:
-    """Give equal rows of coded columns one number, from 0 in order of first appearance.
+    """Give equal rows of coded columns, at least one, one number, from 0 in order of first appearance; count them.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        At least one column.
-    n_codes : sequence of int
-        Codes of column c are below ``n_codes[c]``.
-
-    Returns
-    -------
-    groups : ndarray of shape (n_rows,), dtype=int64
-        Group of each row.
-    n_groups : int
-        Number of groups.
+    Codes of column c are below ``n_codes[c]``.
     """
     key = np.zeros(len(columns[0]), np.int64)
     n_keys = 1
@@ -559,21 +504,9 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
 def people_of_values(
     codes: NDArray[np.integer[Any]], n_values: int, whose: NDArray[np.integer[Any]] | None
 ) -> NDArray[np.int64]:
-    """Count the people of each value.
+    """Count the distinct people of each value.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Value of each row, from 0; -1 for missing.
-    n_values : int
-        Number of values.
-    whose : ndarray of shape (n_rows,), optional
-        Code of the person of each row; -1 for unknown, which counts as one person. By default each row is a person.
-
-    Returns
-    -------
-    ndarray of shape (n_values,), dtype=int64
-        Number of distinct people by value.
+    A value of -1 is missing; unknown people, -1, count as one person. By default each row is a person.
     """
     is_known = codes >= 0
     codes = codes[is_known].astype(np.int64)

@@ -171,15 +171,7 @@ class Hierarchy(ABC):
 
 
 class ListedHierarchy(Hierarchy):
-    """A hierarchy given value by value.
-
-    Parameters
-    ----------
-    paths : sequence of tuple of str
-        A leaf and its ancestors.
-    name : str
-        Name used in messages.
-    """
+    """A hierarchy given value by value: each path is a leaf and its ancestors."""
 
     def __init__(self, paths: Sequence[tuple[str, ...]], name: str) -> None:
         paths = list(dict.fromkeys(paths))
@@ -219,12 +211,9 @@ class ListedHierarchy(Hierarchy):
         return self._levels
 
     def find(self, leaves: Leaves) -> NDArray[np.int64]:
-        """Find the leaf of each value of a column, or -1; numbers match in any notation.
+        """Find the leaf of each value of a column, or -1.
 
-        Raises
-        ------
-        InvalidTableError
-            If the column is numeric and several leaves are the same number.
+        Numbers match in any notation; several leaves that are the same number are refused.
         """
         if leaves.column.kind != "number":
             return np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)

@@ -26,19 +26,7 @@ Labels = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Leaves:
-    """The values of a column, as leaves for a hierarchy.
-
-    Attributes
-    ----------
-    where : str
-        Name used in messages.
-    column : ColumnValues
-        The column.
-    codes : ndarray of shape (n_rows,), dtype=int64
-        Value of each row, from 0 to ``n_values - 1``; ``n_values`` for a missing one.
-    labels : ndarray of shape (n_values,), dtype=object
-        Text of each value.
-    """
+    """The values of a column, as leaves for a hierarchy; the code of a missing one is ``n_values``."""
 
     where: str
     column: ColumnValues
@@ -82,18 +70,8 @@ class Leaves:
 class LeveledColumn:
     """One column and its hierarchy.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,), dtype=int64
-        Value of each row.
-    nodes : ndarray of shape (n_levels, n_values), dtype=int64
-        Node of each occurring value on each level; level 0 has the values. Equal labels on any levels are one node.
-    labels : ndarray of shape (n_nodes,), dtype=object
-        Text of each node; distinct.
-    n_leaves_under : ndarray of shape (n_nodes,), dtype=int64
-        Number of values of the hierarchy under each node.
-    n_leaves : int
-        Values of the hierarchy.
+    ``nodes`` (n_levels, n_values) has the node of each occurring value on each level; level 0 has the values. Equal
+    labels on any levels are one node. ``n_leaves_under`` counts the values of the hierarchy under each node.
     """
 
     codes: NDArray[np.int64]
@@ -130,23 +108,10 @@ def level_column(
 ) -> LeveledColumn:
     """Assign numbers to the nodes of a hierarchy, and add the missing value and, if needed, a root.
 
-    Parameters
-    ----------
-    leaves : Leaves
-        The column.
-    levels : sequence of ndarray of shape (n_leaves,), dtype=object
-        Label of the node of each leaf of the hierarchy on each level, the leaves themselves first. A node has one
-        parent (not checked here).
-    leaf_of_value : ndarray of shape (n_values,), dtype=int64
-        Leaf of each value of the column.
-    is_rule : bool
-        Whether labels define the values under them, like ``[20, 29]``: the missing value is then only under a root
-        ``*``. Otherwise it is under the top node of the list.
-
-    Raises
-    ------
-    InvalidTableError
-        If one label stands for several sets of values and is therefore ambiguous.
+    ``levels`` has the label of the node of each leaf of the hierarchy on each level, the leaves themselves first; a
+    node has one parent (not checked here). If the labels are a rule that defines the values under them, like ``[20,
+    29]``, the missing value is only under a root ``*``, otherwise under the top node of the list. One label for several
+    sets of values is ambiguous, and refused.
     """
     columns = [*levels]
     # The last level of a rule may be a single node because the table has no other values.

@@ -16,13 +16,7 @@ Parts = Mapping[str, Sequence[str]]
 
 
 def check_parts(parts: Parts | None, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the parts by the name of their column.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a part is no column or is named twice, a name has fewer than two parts, or it is that of another column.
-    """
+    """Return the parts by the name of their column; refuse parts that are no column or named twice, or a single one."""
     groups = parts or {}
     is_read = isinstance(groups, Mapping) and all(isinstance(own, list | tuple) for own in groups.values())
     require(is_read, "parts", parts, "lists of columns by a name for what they are parts of")

@@ -33,20 +33,8 @@ Pair = tuple[Any, Any]
 def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> list[tuple[str, ...]]:
     """Return the nodes at and above each label of a released column, the label first, without the root.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Distinct labels of one column that :func:`~privacy_assets.anonymization.anonymize.anonymize` released with this
-        hierarchy, without missing values and the root.
-    hierarchy : Hierarchy
-        Intervals, prefixes or dates.
-    name : str
-        The column.
-
-    Raises
-    ------
-    InvalidTableError
-        If labels are not nodes of the hierarchy; they are counted.
+    The distinct labels, without missing values and the root, were released with this hierarchy of intervals, prefixes
+    or dates; those that are not its nodes are counted, and refused.
     """
     read = _reader(hierarchy)
     pairs = [_pair(read, label) for label in labels]

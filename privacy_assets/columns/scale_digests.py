@@ -12,13 +12,7 @@ from privacy_assets.columns.scales import ConceptualScale, read_scale
 
 
 def scale_digests(scales: Mapping[str, Any]) -> dict[str, str]:
-    """Return kind and SHA-256 of each scale, by column; equal for equal scales.
-
-    Raises
-    ------
-    InvalidSettingError
-        If an object is not a scale.
-    """
+    """Return kind and SHA-256 of each scale, by column; equal for equal scales."""
     return {name: _digest(read_scale(scale)) for name, scale in sorted(scales.items())}
 
 

@@ -41,13 +41,7 @@ class Generalized:
 
 @dataclass(frozen=True)
 class Ordinal:
-    """One attribute ``>= threshold`` per threshold.
-
-    Parameters
-    ----------
-    thresholds : tuple, optional
-        Values of the kind of the column, ascending. Default: all values that occur.
-    """
+    """One attribute ``>= threshold`` per threshold, ascending. By default these are all values that occur."""
 
     thresholds: tuple[Any, ...] | None = None
     kind = "ordinal"
@@ -57,12 +51,7 @@ class Ordinal:
 class Windows:
     """One attribute per window; windows may overlap.
 
-    Parameters
-    ----------
-    windows : tuple of pairs
-        Lower and upper end of each, of the kind of the column; the lower end is below the upper end.
-    closed : {"both", "left", "right", "neither"}
-        The ends that belong to a window.
+    ``closed`` are the ends that belong to a window: "both", "left", "right" or "neither".
     """
 
     windows: tuple[tuple[Any, Any], ...]
@@ -84,18 +73,10 @@ ConceptualScale = Nominal | Binary | Generalized | Ordinal | Windows | Ancestors
 def read_scale(setting: Any) -> ConceptualScale:
     """Read a scale from settings.
 
-    Parameters
-    ----------
-    setting : str, mapping or ConceptualScale
-        ``"nominal"``, ``"ordinal"``, ``"binary"``, ``"generalized"``; ``{"ordinal": [18, 30, 65]}``; ``{"interval":
-        [[1935, 1955], [1945, 1965]]}``, or ``{"interval": {"windows": [...], "closed": "left"}}``; ``{"hierarchy":
-        ...}`` with a :class:`~privacy_assets.columns.hierarchy.Hierarchy` or its settings.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the scale is of another type, the lower end of a window is not below its upper end, or thresholds do not
-        ascend.
+    These are ``"nominal"``, ``"ordinal"``, ``"binary"``, ``"generalized"``; ``{"ordinal": [18, 30, 65]}``;
+    ``{"interval": [[1935, 1955], [1945, 1965]]}``, or ``{"interval": {"windows": [...], "closed": "left"}}``;
+    ``{"hierarchy": ...}`` with a :class:`~privacy_assets.columns.hierarchy.Hierarchy` or its settings. Thresholds
+    ascend, and the lower end of a window is below its upper end.
     """
     words: dict[str, ConceptualScale] = {
         "nominal": Nominal(),

@@ -186,19 +186,10 @@ def _mark(character: str) -> str:
 def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedColumn:
     """Give equal values of real and synthetic records the same code, as `encode_column`, regardless of their spelling.
 
-    Parameters
-    ----------
-    tables : sequence of ColumnValues
-        The column of the originals, of the synthetic records, and of other real people if there are any.
-    **precision
-        See `encode_column`.
-
-    Returns
-    -------
-    EncodedColumn
-        A synthetic text that no real person wrote has the code of the first real text that is spelled alike, else of
-        the only one with the same letters and digits, else of its spelling. Real texts keep their own codes; ``key_of``
-        has those that are spelled alike, as is the missing value.
+    The tables are those of the originals, of the synthetic records, and of other real people if there are any. A
+    synthetic text that no real person wrote has the code of the first real text that is spelled alike, else of the only
+    one with the same letters and digits, else of its spelling. Real texts keep their own codes; ``key_of`` has those
+    that are spelled alike, as is the missing value.
     """
     if {table.kind for table in tables} - {"missing"} != {"text"}:
         return encode_column(tables, **precision)

@@ -41,24 +41,11 @@ def unknown_shares(
 ) -> dict[str, Any] | None:
     """Compare the synthetic values of a column with those of all real people, regardless of who is an original.
 
-    Parameters
-    ----------
-    tables : sequence of ColumnValues
-        The column of the originals, of the synthetic records, and of other real people if there are any.
-    encoded : EncodedColumn
-        Its codes.
-    whose : ndarray of shape (n_real,), dtype=int64, optional
-        Person of each real row, originals first; by default each row is a person.
-    may_be_invented : bool
-        Whether its values may be invented: then it is not blind.
-
-    Returns
-    -------
-    dict or None
-        ``unknown``: share of the synthetic values that no real person has; of numbers and moments, of those outside
-        the range of real people. ``expected``: the same of a real person, who is left out: share of real values that
-        nobody else has; of numbers 2 / n. ``by_range``: whether the range counts. None for booleans, and without
-        values on either side.
+    The tables are those of `encode_spelled`; ``whose`` is the person of each real row, originals first. ``unknown`` is
+    the share of the synthetic values that no real person has; of numbers and moments, of those outside the range of
+    real people (``by_range``). ``expected`` is the same of a real person, who is left out: the share of real values
+    that nobody else has; of numbers 2 / n. None for booleans, and without values on either side. A column that
+    ``may_be_invented`` is not blind.
     """
     codes = encoded.all_spelled
     missing = [code for code, label in enumerate(encoded.labels[-1:], len(encoded.labels) - 1) if label is None]
