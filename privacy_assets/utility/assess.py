@@ -134,14 +134,7 @@ class _Errors(NamedTuple):
 class Judge:
     """All that does not depend on the release, so that many releases can be judged in the same way.
 
-    Parameters
-    ----------
-    original, control : DataFrame
-        See `assess_utility`.
-    seed : int
-        Seed of the queries and pairs.
-    n_queries : int, default 2,000
-        Number of counting queries; without any, their figures are None.
+    Without counting queries, their figures are None.
     """
 
     def __init__(

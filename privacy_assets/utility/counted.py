@@ -31,18 +31,7 @@ class Query(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The columns, pairs, blocks and queries that are counted.
-
-    Attributes
-    ----------
-    n_bins : ndarray of shape (n_columns,), dtype=int64
-        Bins of each column.
-    pairs : list of tuple of int
-        Pairs that are judged.
-    blocks : list of ndarray of int
-        Columns that predict each other.
-    queries : list of Query
-    """
+    """The bins of each column, and the pairs, blocks of columns that predict each other, and queries."""
 
     n_bins: NDArray[np.int64]
     pairs: list[Pair]
@@ -57,18 +46,9 @@ class Plan(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of one table.
+    """The counts of one table: rows by group and bin of each column, and by group and cell of each pair.
 
-    Attributes
-    ----------
-    columns : list of ndarray of shape (n_groups, n_bins)
-        Rows by group and bin, for each column.
-    pairs : dict of tuple of int to ndarray of shape (n_groups, n_bins of one, n_bins of the other)
-        Rows by group and cell.
-    answers : ndarray of shape (n_groups, n_queries)
-        Rows that a query counts, among those that are counted.
-    n_counted : ndarray of shape (n_groups,)
-        Rows among which queries count.
+    ``answers`` (n_groups, n_queries) are the rows that a query counts, among ``n_counted`` of each group.
     """
 
     columns: list[NDArray[np.int64]]
@@ -77,13 +57,7 @@ class Counts(NamedTuple):
     n_counted: NDArray[np.int64]
 
     def of(self, weights: NDArray[np.int64]) -> Shared:
-        """Return shares over some of the groups, by variant.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_variants, n_groups)
-            1 for a group that belongs to a variant, else 0.
-        """
+        """Return shares by variant over the groups whose weight, of shape (n_variants, n_groups), is 1 and not 0."""
         columns = [_shares(weights @ counts) for counts in self.columns]
         pairs = {
             pair: _shares(weights @ counts.reshape(len(counts), -1)).reshape(len(weights), *counts.shape[1:])
@@ -124,16 +98,8 @@ def make_plan(
 ) -> Plan:
     """Choose pairs, blocks and queries.
 
-    Parameters
-    ----------
-    control : ndarray of shape (n_columns, n_rows), dtype=uint8
-        Queries cover their intended shares among these rows.
-    n_bins : ndarray of shape (n_columns,), dtype=int64
-    is_ordered : sequence of bool
-        Conditions on these columns are ranges, on others sets.
-    n_queries : int
-    random : Generator
-        Source of the choices.
+    Queries cover their intended shares among the rows of ``control``, of shape (n_columns, n_rows); conditions on
+    ordered columns are ranges, on others sets.
     """
     n_columns = len(n_bins)
     pairs = list(combinations(range(n_columns), 2))
@@ -170,12 +136,8 @@ def _condition(margin: Shares, is_ordered: bool, random: np.random.Generator) ->
 def count(codes: NDArray[np.uint8], plan: Plan) -> Counts:
     """Count the rows of a table by group.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_columns, n_rows), dtype=uint8
-        Bins. Rows are divided into groups by a permutation that depends only on their number, in the order of their
-        bins: the order of the table changes nothing.
-    plan : Plan
+    Rows are divided into groups by a permutation that depends only on their number, in the order of their bins: the
+    order of the table changes nothing.
     """
     n_rows = codes.shape[1]
     place = np.empty(n_rows, np.int64)

@@ -235,13 +235,7 @@ def _places(class_of_row: NDArray[np.int64], random: np.random.Generator) -> NDA
 def _margin(sets: CodeSets, n_of_set: NDArray[np.int64], certain: NDArray[np.float64]) -> NDArray[np.float64]:
     """Find the margin consistent with the labels: each value has its certain rows and its part of each set.
 
-    Parameters
-    ----------
-    sets : CodeSets
-    n_of_set : ndarray of shape (n_sets,)
-        Rows of each set whose value is not certain.
-    certain : ndarray of shape (n_codes,)
-        Rows that certainly have a value.
+    ``n_of_set`` are the rows of each set whose value is not certain.
     """
     n_codes, n_rows = len(certain), max(float(certain.sum() + n_of_set.sum()), 1.0)
     weights = np.full(n_codes, 1 / n_codes)

@@ -52,11 +52,8 @@ def explained_shares(table: Shared, judge: Shared, plan: Plan) -> NDArray[np.flo
     """Return the share of the variance of each column in the judge that a linear rule learned on a table explains.
 
     Columns are one-hot; the rule predicts one of them from the others of its block by least squares with a small
-    penalty. A share below 0 counts as 0, and so does that of a column without variance.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_variants, n_columns)
+    penalty. A share below 0 counts as 0, and so does that of a column without variance. Of shape (n_variants,
+    n_columns).
     """
     explained = np.zeros((len(table.n_rows), len(plan.n_bins)))
     for block in plan.blocks:

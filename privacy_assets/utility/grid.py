@@ -21,23 +21,11 @@ N_BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The bins of one column.
+    """The bins of one column, the last that of the missing value.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : str
-        See :class:`~privacy_assets.anonymization.quasi_identifiers.Scale`; also "bytes".
-    cuts : ndarray of shape (n_cuts,) or None
-        First value of each bin except the first, ascending; None if values are listed.
-    listed : dict of object to int
-        Bin of each listed value; values that are not listed share the bin before the last.
-    n_bins : int
-        Number of bins; the last is that of the missing value.
-    uniform : ndarray of shape (n_bins,)
-        Shares of a column that is uniform over its range if it was cut at quantiles, and else over its bins; the bin of
-        missing values is one of them if an original has a missing value.
+    ``cuts`` are the first value of each bin except the first, ascending; None if values are ``listed``; the others
+    share the bin before the last. ``uniform`` are the shares of a column that is uniform over its range if it was cut
+    at quantiles, and else over its bins; the bin of missing values is one of them if an original has a missing value.
     """
 
     name: str
@@ -53,13 +41,7 @@ class Bins:
         return self.cuts is not None or self.kind == "category"
 
     def find(self, column: pd.Series[Any], words: str) -> NDArray[np.uint8]:
-        """Return the bin of each row of a column of another table.
-
-        Raises
-        ------
-        InvalidTableError
-            If its values are of another kind.
-        """
+        """Return the bin of each row of a column of another table, whose values must be of the same kind."""
         dimension = _read(column)
         scale, missing = dimension.scale, self.n_bins - 1
         bin_of_code = np.append(self._bins_of(scale, words), missing).astype(np.uint8)
@@ -103,23 +85,9 @@ class Grid:
         return [bins.name for bins in self.columns]
 
     def encode(self, table: pd.DataFrame, words: str) -> NDArray[np.uint8]:
-        """Return the bins of a table; a column that it lacks is missing in every row.
+        """Return the bins of a table, of shape (n_columns, n_rows); a column that it lacks is missing in every row.
 
-        Parameters
-        ----------
-        table : DataFrame
-            At least one row.
-        words : str
-            Name used in messages, such as ``"control"``.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_columns, n_rows), dtype=uint8
-
-        Raises
-        ------
-        InvalidTableError
-            If values are of other kinds than the originals; all such columns are reported.
+        All columns with values of other kinds than the originals are reported.
         """
         codes = np.empty((len(self.columns), len(table)), np.uint8)
         problems = []

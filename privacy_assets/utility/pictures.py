@@ -14,13 +14,7 @@ FIGURES_IN_WORDS = {
 
 
 def draw_worth(scores: Mapping[str, float]) -> Drawn:
-    """Draw each figure as a bar from 0 to 1 with its interval.
-
-    Parameters
-    ----------
-    scores : mapping of str to float
-        ``UtilityAssessment.shown_scores``. Figures that could not be judged are not among them.
-    """
+    """Draw each figure of ``UtilityAssessment.shown_scores`` as a bar from 0 to 1 with its interval."""
     drawn = [name for name in FIGURES_IN_WORDS if name in scores]
     figure = new_figure(6, 2.8)
     axes = figure.subplots()

@@ -31,25 +31,7 @@ def possible_values(
 ) -> tuple[pd.Series[Any], Interval | ValueSet | HierarchyMapping | Label]:
     """Return the values of a column among which labels are read, and the mask to read them with.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    table : DataFrame
-        The release.
-    mask : Interval, ValueSet, HierarchyMapping or Label
-        The mask of the column.
-    known : Series or None
-        Values that are known to exist; used if the release does not contain them.
-    hierarchies : mapping of str to Hierarchy
-        The hierarchies by name.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the release does not contain the values and there are no known ones.
-    InvalidTableError
-        If cells cannot be read.
+    Values that are known to exist are used if the release does not contain them; without any, it is refused.
     """
     if isinstance(mask, Interval):
         return _between_ends(name, table, mask, known), mask
