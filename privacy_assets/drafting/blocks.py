@@ -50,18 +50,10 @@ MAGIC: Final = {
 
 @dataclass(frozen=True)
 class TableBlocks:
-    """A table in blocks.
+    """A table in blocks of rows, in order, which can be iterated only once.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns.
-    blocks : iterator of DataFrame
-        The rows, in order; it can be iterated only once.
-    format : {"csv", "parquet"} or None
-        Format of the file; None if the table is not a file.
-    separator : str
-        Character between the fields of a CSV file.
+    ``format`` is "csv" or "parquet", or None if the table is not a file; ``separator`` is between the fields of a CSV
+    file.
     """
 
     names: tuple[str, ...]
@@ -71,13 +63,7 @@ class TableBlocks:
 
 
 def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlocks:
-    """Return the blocks of a frame.
-
-    Raises
-    ------
-    InvalidTableError
-        If the frame has no columns or no rows, or its names are repeated or not text.
-    """
+    """Return the blocks of a frame, which must have columns with distinct names, and rows."""
     require_unique_text_names(table)
     if not len(table.columns):
         raise InvalidTableError(f"{subject} has no columns. Expected a table.")
@@ -92,13 +78,7 @@ def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlo
 
 
 def require_table_file(path: Path, expected: str) -> None:
-    """Refuse a file whose beginning shows that it is not a table in the format ``csv`` or ``parquet``.
-
-    Raises
-    ------
-    InvalidTableError
-        If it is empty, in another format, or not in UTF-8.
-    """
+    """Refuse a file whose beginning shows that it is not a table in the format ``csv`` or ``parquet``."""
     found = _format_of(path)
     if found != expected:
         raise InvalidTableError(
@@ -110,18 +90,8 @@ def require_table_file(path: Path, expected: str) -> None:
 def open_table(path: Path, separator: str | None = None) -> TableBlocks:
     """Open a CSV or Parquet file; the content determines the format.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    separator : str, optional
-        Character between the fields of a CSV file that a contract describes. Default: the character is found, and the
-        file must have a header and records to draft from.
-
-    Raises
-    ------
-    InvalidTableError
-        If it is not a table; further problems may be found while the blocks are read.
+    A separator is that of a file that a contract describes. By default it is found, and the file must have a header and
+    records to draft from. Further problems may be found while the blocks are read.
     """
     if _format_of(path) == "parquet":
         return _open_parquet(path)

@@ -48,15 +48,7 @@ class Described:
 
 
 def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> Described:
-    """Describe a column.
-
-    Parameters
-    ----------
-    profile : ColumnProfile
-        Its profile.
-    missing_words : frozenset of str
-        Words for missing values that the table uses elsewhere.
-    """
+    """Describe a column by its profile, and words for missing values that the table uses elsewhere."""
     kinds = set(profile.kinds)
     is_typed = len(kinds) == 1 and all(profile.typed[kind].fits for kind in kinds & set(profile.typed))
     is_text = kinds != {"boolean"} and not (is_typed and kinds <= {"number", "datetime"} and len(profile.zones) < 2)

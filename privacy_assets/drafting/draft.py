@@ -31,16 +31,8 @@ FEWEST_ROWS: Final = 2_000
 class DraftedColumn:
     """One column of a draft.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    description : mapping
-        Its keys in the contract; a person has to replace the value ``decide``.
-    reason : str
-        Why this role is proposed, with counts and without values.
-    remarks : tuple of str
-        Further remarks and decisions.
+    ``description`` has its keys in the contract; a person has to replace the value ``decide``. ``reason`` is why this
+    role is proposed, with counts and without values.
     """
 
     name: str

@@ -19,14 +19,8 @@ COARSER: Final = (1, 10, 100)
 def without_few_people(described: Described, rows: pd.DataFrame, person: str | None) -> Described:
     """Leave out the categories of a column if some are rare, and move the ends of its range outward.
 
-    Parameters
-    ----------
-    described : Described
-        The column, with ends of two digits or of a year.
-    rows : DataFrame
-        All rows, or a sample of them, in which each person counts at most as in all.
-    person : str or None
-        Column with the person of each row; None if each row is a person.
+    The ends have two digits or those of a year. ``rows`` are all, or a sample of them, in which each person counts at
+    most as in all.
     """
     own, remarks = dict(described.description), list(described.remarks)
     column = rows[described.profile.name]

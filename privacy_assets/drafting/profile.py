@@ -41,15 +41,7 @@ PLAIN: Final = (str, bool, int, float, np.generic, decimal.Decimal, dt.date, dt.
 
 
 class ColumnProfile:
-    """Profile of one column.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    n_columns : int
-        Number of columns of the table; the more columns, the fewer distinct values of each are counted.
-    """
+    """Profile of one column. The more columns the table has, the fewer distinct values of each are counted."""
 
     def __init__(self, name: str, n_columns: int = 1) -> None:
         self.name = name
@@ -214,13 +206,7 @@ FEWEST_KEPT: Final = 1_000
 
 
 class RowSample:
-    """An even sample of the rows of a table in blocks: all rows, if they are few.
-
-    Parameters
-    ----------
-    most_rows : int
-        Rows that are kept.
-    """
+    """An even sample of the rows of a table in blocks: all rows, if they are at most ``most_rows``."""
 
     def __init__(self, most_rows: int) -> None:
         self._most, self._step, self._n_seen = most_rows, 1, 0

@@ -59,24 +59,10 @@ AMBIGUOUS: Final = (("%d/%m/", "%m/%d/"), ("%d-%m-", "%m-%d-"))
 class Reading:
     """One way of reading a column, and its results so far.
 
-    Attributes
-    ----------
-    kind : {"number", "boolean", "datetime"}
-        The kind of values that it reads.
-    form : str
-        Decimal mark, or format of datetimes; empty for ISO 8601.
-    read : callable
-        Returns the values of texts, missing where a text cannot be read.
-    n_read, n_seen : int
-        Rows that could be read, and rows with a value.
-    low, high : object
-        Smallest and largest value.
-    decimals : int
-        Number of decimals of the values; 99 for more than ten.
-    finest : {"D", "min", "s"}
-        Unit of datetimes.
-    zones : set of str
-        The offsets of the datetimes.
+    ``kind`` is "number", "boolean" or "datetime", ``form`` the decimal mark, or format of datetimes, empty for ISO
+    8601. ``read`` returns the values of texts, missing where a text cannot be read; of the ``n_seen`` rows with a
+    value, ``n_read`` could be read. ``decimals`` is 99 for more than ten, ``finest`` is "D", "min" or "s", and
+    ``zones`` are the offsets of the datetimes.
     """
 
     kind: str

@@ -33,17 +33,7 @@ def words_of(name: str) -> list[str]:
 
 
 def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str) -> ProposedRole:
-    """Propose the role of a column.
-
-    Parameters
-    ----------
-    profile : ColumnProfile
-        Counts of the whole column.
-    examined : ColumnExamination
-        The shapes of its values, on all rows or a sample of them.
-    kind : str
-        The drafted type.
-    """
+    """Propose the role of a column by its counts, the shapes of its values, and the drafted type."""
     counted = in_figures(profile)
     words = words_of(profile.name)
     last = words[-1] if words else ""
