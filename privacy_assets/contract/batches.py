@@ -33,19 +33,8 @@ Counts = tuple[int, list[tuple[str, str, int]], list[tuple[str, str, int]], list
 class BatchAdmission:
     """The contract's decision on a table, one batch of rows after the other.
 
-    Parameters
-    ----------
-    contract : TableContract
-        Its checks must decide on each value by itself.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the contract has checks that need the whole column or table, such as uniqueness.
-
-    Notes
-    -----
-    Numbers that are written as text are read batch by batch. Whole numbers beyond 2**53 are then exact even if
+    Its checks must decide on each value by itself; those that need the whole column or table, such as uniqueness, are
+    refused. Numbers that are written as text are read batch by batch. Whole numbers beyond 2**53 are then exact even if
     fractions occur in other batches; admission of the whole column refuses them.
     """
 
@@ -63,12 +52,7 @@ class BatchAdmission:
     def add(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Check and convert the next rows, as `TableContract.admit` does; nothing is admitted before `finish`.
 
-        Raises
-        ------
-        ContractError
-            If the batch has none of the columns of the contract.
-        InvalidTableError
-            If it has other columns than the previous batches.
+        All batches must have the same columns, and at least one of the contract.
         """
         result = self.check(batch)
         person = self._contract.person
@@ -127,25 +111,13 @@ class BatchAdmission:
         return bool(self._shape or self._checked or any(own))
 
     def finish(self) -> None:
-        """Decide on all rows.
-
-        Raises
-        ------
-        ContractError
-            If the table violates the contract; all violations are counted by column and check.
-        """
+        """Decide on all rows; all violations are counted by column and check."""
         failures = self.losses() + self.check_failures()
         if failures:
             raise refusal(self._contract, failures)
 
     def losses(self) -> list[Failure]:
-        """Return the problems of the columns, and the values that could not be converted, by column and check.
-
-        Raises
-        ------
-        ContractError
-            If there are no rows.
-        """
+        """Return the problems of the columns, and the values that could not be converted, by column and check."""
         if self._n_rows == 0:
             raise broken_contract("The table", [*self._shape, (TABLE, "has_records", 1)])
         failures, is_mixed = list(self._shape), self.mixed_columns

@@ -43,15 +43,7 @@ SUPPORTED: Final = frozenset(
 
 
 class AdmittedRows(NamedTuple):
-    """An admitted table, and the people of its rows.
-
-    Attributes
-    ----------
-    table : DataFrame
-        As `TableContract.admit` returns it.
-    people : DataFrame
-        The person of each row, as the contract converts it; without columns if the contract has no person.
-    """
+    """An admitted table, and the person of each row as the contract converts it, if it has one."""
 
     table: pd.DataFrame
     people: pd.DataFrame
@@ -59,14 +51,9 @@ class AdmittedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class AdmitRows:
-    """Checks rows on a worker; makes answers of `ANSWERS`.
+    """Checks rows on a worker, and answers with the `kept` columns.
 
-    Parameters
-    ----------
-    schema : DataFrameSchema, optional
-        The contract, with only pandera's own checks of single values; by default, rows are sent as they are.
-    kept : tuple of str
-        Columns to send.
+    ``schema`` has only pandera's own checks of single values; by default, rows are sent as they are.
     """
 
     schema: pandera.DataFrameSchema | None
@@ -100,19 +87,8 @@ class AdmitRows:
 class DividedAdmission:
     """The contract's decision on a table whose rows are checked on workers.
 
-    Parameters
-    ----------
-    contract : TableContract
-        The contract.
-    columns : mapping of str to str
-        Columns of the table, and Spark's names of their types.
-
-    Raises
-    ------
-    ContractError
-        If the table has none of the columns of the contract.
-    InvalidTableError
-        If columns have types with more than one value per cell, or types that cannot be read.
+    ``columns`` are those of the table, with Spark's names of their types; types with more than one value per cell, or
+    that cannot be read, are refused.
     """
 
     def __init__(self, contract: TableContract, columns: Sequence[tuple[str, str]]) -> None:
@@ -134,12 +110,7 @@ class DividedAdmission:
     def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
         """Sum the answers of the workers, make the checks that need whole columns, and sort the rows.
 
-        Raises
-        ------
-        ContractError
-            If the table violates the contract; all violations are counted by column and check.
-        EngineError
-            If a worker could not check its rows.
+        All violations are counted by column and check.
         """
         contract = self._contract
         types = {name: contract.required_type(name) for name in self.columns}
@@ -198,13 +169,7 @@ def gather_rows(answers: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def require_supported(columns: Sequence[tuple[str, str]]) -> None:
-    """Refuse types of Spark that have several values in a cell, or bytes.
-
-    Raises
-    ------
-    InvalidTableError
-        If such columns exist; the message names them with their types.
-    """
+    """Refuse types of Spark that have several values in a cell, or bytes."""
     unsupported = {name: kind for name, kind in columns if kind not in SUPPORTED}
     if unsupported:
         raise InvalidTableError(
@@ -264,13 +229,7 @@ def _coded(column: pd.Series) -> pa.Array:
 
 
 def _read(answers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, pd.DataFrame | None]]:
-    """Yield the counts, or the rows, of each answer.
-
-    Raises
-    ------
-    EngineError
-        If a worker could not check its rows.
-    """
+    """Yield the counts, or the rows, of each answer; an error if a worker could not check its rows."""
     for answer in answers:
         counts, rows = answer["counts"], None
         if answer["rows"] is not None:

@@ -53,10 +53,7 @@ FLAGS: Final = ("nullable", "unique", "ordered")
 def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     """Build the schema described by `mapping`.
 
-    Raises
-    ------
-    InvalidSettingError
-        If keys or types are unknown, or a key cannot take its value (all are listed), or the contract is a draft.
+    A draft is refused, and so are unknown keys and types, and wrong values, all at once.
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")

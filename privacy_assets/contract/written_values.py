@@ -66,16 +66,8 @@ def _is_format(form: object) -> bool:
 def read_written(column: pd.Series, form: str | None, decimal: str | None, missing: Iterable[str]) -> pd.Series:
     """Return the column with its texts in the form that conversion reads: ISO 8601, plain numbers, missing if unknown.
 
-    Parameters
-    ----------
-    column : Series
-        Any column; values that are not text are kept.
-    form : str, optional
-        Format of datetimes, as for `strftime`.
-    decimal : {".", ","}, optional
-        Decimal mark of numbers, whose digits may be in groups of three.
-    missing : iterable of str
-        Texts that stand for a missing value.
+    Values that are not text are kept. ``form`` is the format of datetimes, as for `strftime`, ``decimal`` the mark of
+    numbers, whose digits may be in groups of three.
     """
     unknown = frozenset(missing)
     is_read = form is not None or decimal is not None
