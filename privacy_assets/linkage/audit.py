@@ -92,13 +92,7 @@ class LinkageAudit(ShowsFigures):
 def check_audit_settings(
     method: object, known: Sequence[str] | None, n_records: object, softness: object, seed: object
 ) -> None:
-    """Refuse settings of :func:`audit_linkage` that are invalid for every table.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a setting is out of its range.
-    """
+    """Refuse settings of :func:`audit_linkage` that are invalid for every table."""
     require(method in get_args(Method), "method", method, one_of(get_args(Method)), "Nothing was linked.")
     names = None if known is None or isinstance(known, str) else list(known)
     if known is not None and (not names or len({*map(str, names)}) < len(names)):

@@ -18,34 +18,16 @@ MAX_PAIRS = 100_000
 def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, tolerance: float = TOLERANCE) -> bool:
     """Decide whether ``claimed`` is the pignistic probability of some belief function compatible with ``truth``.
 
-    Parameters
-    ----------
-    truth : ndarray of shape (n_records,), dtype=float64
-        True probability that a released record comes from each original; at least 0, not all 0.
-    claimed : ndarray of shape (n_records,), dtype=float64
-        Probability claimed by a linkage method, in the same form.
-    tolerance : float
-        Allowed deviation of the claims from such a probability, summed over all records: at least 0 and below 1. The
-        linear program cannot resolve less than TOLERANCE.
+    Both are probabilities that a released record comes from each original, of shape (n_records,): the true ones, not
+    all 0, and those of a linkage method. Claims may deviate by ``tolerance`` in total, below 1 and not less than the
+    linear program can resolve. More than MAX_PAIRS pairs of records are refused, if the true probabilities differ.
 
-    Returns
-    -------
-    bool
-
-    Notes
-    -----
     The masses of all 2^n sets are not needed. A focal set with mass for a record x gives x and every other record of
     the set the same share of it; mixtures of such shares are exactly the distributions that are largest at x. So
     ``claimed`` is compatible if and only if there is t >= 0 with row sums ``truth``, column sums ``claimed``, and t[x,
     z] <= t[x, x]: a linear program. Records with equal true and claimed probability are interchangeable, so one of them
     represents all. For a true probability of 1 it requires that x has the largest claim, as in Proposition 18. For a
     uniform true probability :mod:`~privacy_assets.linkage.uniform_compatibility` decides this with less work.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a value is not a probability, the tolerance is out of range, or the true probabilities differ and there are
-        more than MAX_PAIRS pairs of records.
     """
     check_tolerance(tolerance)
     truth, claimed = _normalized(truth, "true"), _normalized(claimed, "claimed")

@@ -37,15 +37,7 @@ MAX_CATEGORIES_IN_SETS = 500
 
 
 class _Places(NamedTuple):
-    """Positions of records.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows, n_dimensions), dtype=float64
-        Coordinates.
-    categories : ndarray of shape (n_rows, n_columns), dtype=int64
-        Columns with distance 0 for equal and 1 for different values.
-    """
+    """Positions of records: coordinates, and categories, whose distance is 0 if they are equal and else 1."""
 
     numbers: NDArray[np.float64]
     categories: NDArray[np.int64]

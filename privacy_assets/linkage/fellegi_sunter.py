@@ -95,13 +95,7 @@ def link_by_fellegi_sunter(
 
 
 def require_splink() -> Any:
-    """Return the module splink.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is not installed, or too old.
-    """
+    """Return the module splink; refuse an environment without it, or with one that is too old."""
     try:
         import splink
     except ImportError:

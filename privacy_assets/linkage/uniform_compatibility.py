@@ -59,18 +59,8 @@ class Side(NamedTuple):
 def is_compatible_with_uniform(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool:
     """Decide whether claims are compatible with a probability that is uniform over the candidates.
 
-    Parameters
-    ----------
-    inside : ndarray of shape (n_candidates,), dtype=float64
-        Claims of the candidates, above 0.
-    outside : ndarray of shape (n_others,), dtype=float64
-        Claims of the other records, at least 0; all claims sum to 1.
-    tolerance : float
-        Allowed total deviation of the claims; at least TOLERANCE.
-
-    Returns
-    -------
-    bool
+    Those of the candidates (``inside``) are above 0, those of the other records at least 0; all sum to 1. They may
+    deviate by ``tolerance`` in total.
     """
     tolerance = max(tolerance, TOLERANCE)
     decided = decide_quickly(inside, outside, tolerance=tolerance)
