@@ -56,21 +56,10 @@ def power_above(n: int) -> int:
 
 @part
 def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: int) -> int:
-    """Look up a set among those before it, and add it if it is new.
+    """Look up a set among those before it, and add it if it is new; return the number of the equal set or its own.
 
-    Parameters
-    ----------
-    table : ndarray, dtype=np.int64, modified in place
-        Numbers of sets by hash, -1 for empty slots. Its length is a power of two above twice the number of sets.
-    sets : ndarray of shape (n_sets, n_words), dtype=np.uint64
-        The sets.
-    candidate : int
-        Number of the set to look up.
-
-    Returns
-    -------
-    number : int
-        Number of the equal set; ``candidate`` if there is none.
+    ``table`` has the numbers of sets by hash, -1 for empty slots. Its length is a power of two above twice the number
+    of sets.
     """
     key = np.uint64(0x9E3779B97F4A7C15)
     for word in sets[candidate]:

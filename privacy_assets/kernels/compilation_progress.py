@@ -21,12 +21,8 @@ logger = logging.getLogger(__name__)
 class CompilationProgress:
     """Number of functions that this process compiled, and the receivers of reports.
 
-    Attributes
-    ----------
-    n_functions : int
-        Functions compiled, including those of Numba that are parts of ours.
-    reports : list of callable
-        Called with a level of `logging` and a line; if there are none, the lines go to the log.
+    The number includes functions of Numba that are parts of ours. Reports are called with a level of `logging` and a
+    line; if there are none, the lines go to the log.
     """
 
     def __init__(self) -> None:
@@ -64,10 +60,7 @@ progress = CompilationProgress()
 def reported_to(report: Report) -> Iterator[None]:
     """Report compiling in any thread to a function instead of the log, while the block runs.
 
-    Parameters
-    ----------
-    report : callable
-        Called with a level of `logging` and a line, from any thread; its exceptions are ignored.
+    Its exceptions are ignored.
     """
     progress.reports.append(report)
     try:

@@ -18,19 +18,8 @@ class SlicePool:
     """Runs a kernel over slices of a list on several threads, handing slices out in ascending order.
 
     The thread of the caller only waits, so that an interrupt reaches it; after that, no further slices are handed out.
-
-    Parameters
-    ----------
-    n_threads : int
-        Threads, at least 1.
-    on_wait : callable, optional
-        Called about twice a second in the thread of the caller; an exception that it raises ends the work as an
-        interrupt does.
-
-    Attributes
-    ----------
-    is_stopped : ndarray of shape (1,), dtype=np.bool_
-        Whether the work was ended; a kernel whose slices take long checks it.
+    It calls ``on_wait`` about twice a second; an exception that this raises ends the work as an interrupt does. A
+    kernel whose slices take long checks ``is_stopped``, of shape (1,).
     """
 
     def __init__(self, n_threads: int, on_wait: Callable[[], None] | None = None) -> None:
