@@ -23,6 +23,7 @@ from dagster.components.core.component_tree import ComponentTree
 from privacy_assets.cli import main
 from privacy_assets.contract.contract import ROLES, TableContract
 from privacy_assets.contract.mapping import COLUMN_KEYS
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.reference import configuration_reference
 from privacy_assets.orchestration.factory import build_release_definitions
@@ -197,6 +198,7 @@ def test_the_page_on_the_gate_names_every_test_of_the_gate():
 @pytest.mark.parametrize(
     ("page", "names"),
     [
+        ("disclosure.md", set(CRITERIA)),
         ("how-to-limits.md", {*METRICS, *USE_CASES}),
         ("how-to-monitoring.md", {field.name for field in dataclasses.fields(MonitoringSettings)}),
         ("release.md", MANIFEST_KEYS),

@@ -1,8 +1,9 @@
 """No promised key of YAML files is lost, and those of manifests are exactly the promised ones of their version.
 
 The promises are in ``tests/promised_keys.json``. A key that is gone is a broken promise, see ``docs/compatibility.md``,
-section "Deprecation". New fields of a release are promised once ``python -m tests.test_promised_keys`` has added them,
-which ``RELEASING.md`` asks for.
+section "Deprecation". New fields of a release, metrics and criteria are promised once
+``python -m tests.test_promised_keys`` has added them, which ``RELEASING.md`` asks for; until then the changelog names
+them.
 """
 
 import dataclasses
@@ -13,10 +14,11 @@ import pytest
 
 from privacy_assets import Hierarchy, TableContract
 from privacy_assets.contract.contract import ROLES
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.orchestration.component.reference import configuration_reference
 from privacy_assets.release.manifest import MANIFEST_KEYS, MANIFEST_VERSION, OPTIONAL_KEYS
 from privacy_assets.release.waivers import Waiver
-from tests.shared_data import TESTS
+from tests.shared_data import REPOSITORY, TESTS
 
 PROMISED = json.loads((TESTS / "promised_keys.json").read_text(encoding="utf-8"))
 SECTION = re.compile(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
@@ -39,12 +41,10 @@ def keys_of_the_component(page):
 
 
 def with_new_keys(promises):
-    """Return the promises with the fields that a release has now."""
-    own = promises["component"]
-    added = {
-        place: own.get(place, {}) | fields for place, fields in keys_of_the_component(configuration_reference()).items()
-    }
-    return promises | {"component": own | added}
+    """Return the promises with the fields that a release has now, and with the criteria of the disclosure test."""
+    own, now = promises["component"], keys_of_the_component(configuration_reference())
+    component = own | {place: own.get(place, {}) | fields for place, fields in now.items()}
+    return promises | {"component": component, "criteria": list(dict.fromkeys([*promises["criteria"], *CRITERIA]))}
 
 
 def flat(places):
@@ -65,12 +65,24 @@ def test_the_promised_keys_of_a_release_in_yaml_exist():
 
 
 def test_new_keys_are_added_to_the_promises_and_none_is_taken_away():
-    promises = {"component": {"split": {"gone": [], "seed": []}, "of_old": {"x": ["y"]}}, "roles": ["other"]}
+    promises = {
+        "component": {"split": {"gone": [], "seed": []}, "of_old": {"x": ["y"]}},
+        "criteria": ["gone"],
+        "roles": ["other"],
+    }
     added = with_new_keys(promises)
-    assert added["roles"] == ["other"]
+    assert (added["roles"], added["criteria"]) == (["other"], ["gone", *CRITERIA])
     found = keys_of_the_component(configuration_reference())
     assert added["component"] == {**found, "split": {"gone": [], **found["split"]}, "of_old": {"x": ["y"]}}
     assert flat(with_new_keys(PROMISED)["component"]) == flat(found)
+
+
+def test_the_changelog_names_what_is_not_promised_yet():
+    top = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    now = with_new_keys(PROMISED)
+    new = flat(now["component"]) - flat(PROMISED["component"]) | set(now["criteria"]) - set(PROMISED["criteria"])
+    names = {re.split(r" = |\.", path.removesuffix(" (required)"))[-1] for path in new}
+    assert {name for name in names if f"`{name}`" not in top} == set()
 
 
 def test_a_page_is_read_with_its_choices_and_its_other_places():
@@ -94,7 +106,8 @@ def test_scales_are_given_as_before(scale):
     assert TableContract.from_mapping({"columns": {"age": column}}).released_columns
 
 
-def test_roles_waivers_and_manifests_have_the_keys_of_the_list():
+def test_roles_criteria_waivers_and_manifests_have_the_keys_of_the_list():
+    assert set(PROMISED["criteria"]) <= set(CRITERIA)
     assert set(PROMISED["roles"]) <= set(ROLES)
     assert set(PROMISED["waiver"]) <= {field.name for field in dataclasses.fields(Waiver)} - {"file"}
     assert sorted(MANIFEST_KEYS | OPTIONAL_KEYS) == PROMISED["manifest"][str(MANIFEST_VERSION)]

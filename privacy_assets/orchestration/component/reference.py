@@ -1,4 +1,4 @@
-"""Reference tables of the documentation: the fields of a release in YAML, and the metrics of a policy.
+"""Reference tables of the documentation: the fields of a release in YAML, metrics, and criteria of the disclosure test.
 
 ``python -m privacy_assets.orchestration.component.reference`` prints them; the documentation is built with them.
 """
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from math import isinf
 
+from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.display.numbers import yes_or_no
 from privacy_assets.drafting.yaml_text import in_yaml
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
@@ -59,6 +60,14 @@ def metrics_reference() -> str:
     return "\n".join(rows) + "\n"
 
 
+def criteria_reference() -> str:
+    """Return Markdown: a table of the criteria of the disclosure test."""
+    heads = ("criterion", "legal criterion", "score of a real record x", "what helps if it fails")
+    rows = [_cells(*heads), _cells(*["---"] * len(heads))]
+    rows += [_cells(_quoted(name), own.law, own.definition, own.what_helps) for name, own in CRITERIA.items()]
+    return "\n".join(rows) + "\n"
+
+
 def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -67,7 +76,11 @@ def _quoted(text: str) -> str:
     return f"`{text}`"
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"fields": configuration_reference, "metrics": metrics_reference}
+TABLES: Mapping[str, Callable[[], str]] = {
+    "fields": configuration_reference,
+    "metrics": metrics_reference,
+    "criteria": criteria_reference,
+}
 """By the names of their places in the pages."""
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from tests.shared_data import REPOSITORY
 def test_the_command_that_the_module_and_the_pages_name_prints_the_tables(capsys):
     command = f"python -m {reference.__name__}"
     assert f"``{command}``" in reference.__doc__
-    for page in ("configuration.md", "how-to-limits.md"):
+    for page in ("configuration.md", "how-to-limits.md", "disclosure.md"):
         assert f"`{command}`" in (REPOSITORY / "docs" / page).read_text()
     with pytest.warns(RuntimeWarning, match=f"'{reference.__name__}' found in sys.modules"):
         runpy.run_module(reference.__name__, run_name="__main__")
-    assert capsys.readouterr().out == f"{configuration_reference()}\n{metrics_reference()}"
+    assert capsys.readouterr().out == "\n".join(write() for write in reference.TABLES.values())
 
 
 def test_every_metric_has_a_row_that_says_when_it_protects_alone():
