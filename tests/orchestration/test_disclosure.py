@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -114,7 +115,8 @@ def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
     result = project.run(definitions)
     assert "no_leakage_is_detected" in blocked_by(result)
     assert project.everything_released() == []
-    reason = refusal(project.run(definitions, "synthetic_release", checks=False))
+    assert project.run(definitions, "preprocessed", "mpucc_assessment", checks=False).success
+    reason = project.refused_because(definitions)
     assert "leakage_detected is yes; expected no (" in reason
     assert "near copies" in reason.split("leakage_detected is yes")[1]
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
@@ -160,34 +162,34 @@ def test_a_canceled_assessment_ends_promptly_and_writes_nothing(project, monkeyp
 
 
 def test_no_leak_is_no_answer_where_too_many_copies_would_go_unnoticed(project):
-    project.run(project.definitions(policy=limits()))
+    project.assess()
     assert stored(project).scores["leakage_detected"] is False
-    definitions = project.definitions(policy=limits(detectable_share=0.001))
-    reason = refusal(project.run(definitions, "synthetic_release", checks=False))
+    reason = project.refused_because(project.definitions(policy=limits(detectable_share=0.001)))
     assert "leakage_detected has no value; expected no (copies of fewer than" in reason
     assert "the policy accepts 0.10%" in reason
+    share = stored(project).scores["detectable_share"]
+    assert project.refused_because(project.definitions(policy=limits(detectable_share=share))) == ""
 
 
 def test_missing_stale_edited_and_other_evidence_is_refused(project):
     definitions = project.definitions(policy=limits())
-    project.run(definitions, *OF_SPLIT, "synthetic", "preprocessed", "mpucc_assessment")
-    release = "synthetic_release"
-    assert "no readable disclosure_assessment" in refusal(project.run(definitions, release, checks=False))
-    project.run(definitions, STAGE)
+    project.assess()
+    with project.kept(STAGE):
+        shutil.rmtree(project.stored(STAGE))
+        assert "no readable disclosure_assessment" in project.refused_because(definitions)
     asks_more = project.definitions(policy=limits(), disclosure=DisclosureSettings(n_permutations=1_999))
-    assert "n_permutations differs" in refusal(project.run(asks_more, release, checks=False))
-    header = project.stored(STAGE) / "header.json"
-    written = header.read_text()
-    edited = json.loads(written)
-    edited["header"]["scores"]["detectable_share"] = 0.001
-    header.write_text(json.dumps(edited))
-    assert "disclosure_assessment" in refusal(project.run(definitions, release, checks=False))
-    header.write_text(written)
+    expected = "n_permutations differs from what the current policy and contract require"
+    assert project.refused_because(asks_more) == expected
+    with project.kept(STAGE):
+        header = project.stored(STAGE) / "header.json"
+        edited = json.loads(header.read_text())
+        edited["header"]["scores"]["detectable_share"] = 0.001
+        header.write_text(json.dumps(edited))
+        said = "the stored disclosure_assessment is not what the run recorded: it was changed, or a run was interrupted"
+        assert project.refused_because(definitions) == said
     project.write_synthetic(seed=77)
-    project.run(definitions, "synthetic", "preprocessed", "mpucc_assessment")
-    assert "disclosure_assessment was made from a different synthetic table" in refusal(
-        project.run(definitions, release, checks=False)
-    )
+    stale = project.run(definitions, "synthetic", "preprocessed", "mpucc_assessment", "synthetic_release", checks=False)
+    assert "disclosure_assessment was made from a different synthetic table" in refusal(stale)
     assert project.everything_released() == []
 
 
@@ -281,6 +283,6 @@ def test_the_stage_is_there_if_the_policy_limits_it_or_it_is_asked_for(project):
 
 
 def test_the_decision_of_the_gate_is_that_of_the_scores(project):
-    project.run(project.definitions(policy=limits()))
+    project.assess()
     decided = figures_of_disclosure(stored(project).scores, RequiredSettings(detectable_share=None))
     assert decided.metrics["leakage_detected"] == 0.0

@@ -151,19 +151,22 @@ def test_directories_that_a_link_has_joined_since_are_refused(project, linked):
 
 def test_a_link_that_leads_a_release_or_a_table_elsewhere_is_refused(project):
     definitions = project.definitions()
+    project.assess()
     (project.root / "elsewhere").mkdir()
     (project.root / "releases").mkdir()
     (project.root / "releases" / NAME).symlink_to(project.root / "elsewhere", target_is_directory=True)
-    assert "A symbolic link leads" in failure_of(project.run(definitions))
+    assert "A symbolic link leads" in failure_of(project.run(definitions, RELEASE))
+    assert list((project.root / "elsewhere").iterdir()) == []
     (project.root / "releases" / NAME).unlink()
+    assert project.run(definitions, RELEASE).success
+    assert len(project.releases()) == 1
     shutil.rmtree(project.private)
     make_private_root(project.private)
     (project.private / NAME).symlink_to(project.root / "elsewhere", target_is_directory=True)
-    assert "A symbolic link leads" in failure_of(project.run(definitions))
+    assert "A symbolic link leads" in failure_of(project.run(definitions, "source"))
     assert list((project.root / "elsewhere").iterdir()) == []
     (project.private / NAME).unlink()
-    assert project.run(definitions).success
-    assert len(project.releases()) == 1
+    assert project.run(definitions, "source").success
 
 
 OPENED = {
@@ -212,25 +215,28 @@ def two_projects(root):
 
 def test_private_tables_of_one_project_and_releases_of_another_stay_apart(tmp_path):
     one, other = two_projects(tmp_path)
-    assert one.run(one.definitions()).success
+    one.assess()
+    assert one.run(one.definitions(), RELEASE).success
     with pytest.raises(InvalidSettingError, match="which is a release_path, perhaps of another project"):
         other.definitions(private_path=str(one.root / "releases" / "private"))
     for inside in (one.private, one.private / "releases"):
         with pytest.raises(InvalidSettingError, match="which is a private directory, perhaps of another project"):
             other.definitions(release_path=str(inside))
     assert not (one.root / "releases" / "private").exists()
-    assert other.run(other.definitions()).success
+    other.assess()
+    assert other.run(other.definitions(), RELEASE).success
 
 
 def test_private_tables_that_were_there_before_the_first_release_stop_it(tmp_path):
     one, other = two_projects(tmp_path)
     below = one.root / "releases" / "some" / "where"
-    assert other.run(other.definitions(private_path=str(below))).success
-    shown = failure_of(one.run(one.definitions()))
+    assert other.run(other.definitions(private_path=str(below)), "source").success
+    one.assess()
+    shown = failure_of(one.run(one.definitions(), RELEASE))
     assert "perhaps of another project, is inside release_path" in shown
     assert one.releases() == []
     below.rename(tmp_path / "moved")
-    assert one.run(one.definitions()).success
+    assert one.run(one.definitions(), RELEASE).success
 
 
 def test_refusals_under_another_private_directory_are_counted(project):
@@ -250,8 +256,9 @@ def test_refusals_count_once_and_by_partition(tmp_path):
     shutil.rmtree(project.private / "refusals")
     refusal(project.run(project.definitions(REFUSES), RELEASE, partition="a"))
     counted = {}
-    for partition in project.partitions:
-        assert project.run(project.definitions(), partition=partition).success
+    # Everything but the release has run for one of them.
+    for partition, stages in (("a", (RELEASE,)), ("b", ())):
+        assert project.run(project.definitions(), *stages, partition=partition).success
         manifest = json.loads((project.releases(partition)[0] / "manifest.json").read_text())
         counted[partition] = manifest["refusals_before"]
     assert counted == {"a": 2, "b": 0}
@@ -268,7 +275,7 @@ def test_a_history_of_refusals_that_cannot_be_read_counts_and_stops_no_release(p
         history.mkdir()
         failed = project.run(project.definitions(REFUSES), RELEASE)
         assert "is not a file, so this refusal could not be added" in failure_of(failed)
-    assert project.run(project.definitions()).success
+    assert project.run(project.definitions(), RELEASE).success
     manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
     assert manifest["refusals_before"] == (2 if damage == "deep" else 3)
 
@@ -370,8 +377,7 @@ def test_a_source_overwritten_between_check_and_release_releases_nothing(project
     assert "made from an earlier version of ['source']" in refusal(project.run(definitions, RELEASE))
     monkeypatch.undo()
     assert project.everything_released() == []
-    assert project.run(definitions).success
-    assert len(project.releases()) == 1
+    assert "made from an earlier version of ['source']" in project.refused_because(definitions)
 
 
 def release_when_told(root, begins, goes_on, results):

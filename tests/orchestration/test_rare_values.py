@@ -96,6 +96,10 @@ def definitions_of(project, synthetic, **settings):
     return project.definitions(synthetic=synthetic, **arguments | settings)
 
 
+def _split(project):
+    assert project.run(definitions_of(project, Synthesis()), "source", "original", "control").success
+
+
 def manifest_of(project):
     return json.loads((project.releases()[-1] / "manifest.json").read_text())
 
@@ -115,13 +119,13 @@ def test_a_synthesizer_that_reproduces_the_value_of_one_person_is_refused_with_i
     assert "min_atom" in failed.metadata["advice"].value
     assert project.everything_released() == []
     # What comes after is blocked in this run; a later one of the release alone is refused by the release itself.
-    stages = ("preprocessed", ASSESSMENT)
-    assert project.run(definitions_of(project, Synthesis(Echo(keeps=True))), *stages, checks=False).success
-    alone = project.run(definitions_of(project, Synthesis(Echo(keeps=True))), "synthetic_release")
+    stages = ("preprocessed", ASSESSMENT, "synthetic_release")
+    alone = project.run(definitions_of(project, Synthesis(Echo(keeps=True))), *stages, checks=False)
     assert reason in refusal(alone)
     assert RARE not in failure_of(alone)
 
-    honest = project.run(definitions_of(project, Synthesis(Echo(keeps=False))))
+    stages = ("synthetic", *stages)
+    honest = project.run(definitions_of(project, Synthesis(Echo(keeps=False))), *stages)
     assert honest.success, failure_of(honest)
     manifest = manifest_of(project)
     assert manifest["figures"]["rare_values"] == {
@@ -135,8 +139,18 @@ def test_a_synthesizer_that_reproduces_the_value_of_one_person_is_refused_with_i
 
 
 @pytest.mark.parametrize("method", ["gaussian_copula", CART])
-def test_the_embedded_synthesizers_redraw_what_one_person_has_and_say_how_much(project, method):
-    result = project.run(definitions_of(project, Synthesis(method), policy=policy(people_per_value=12)))
+def test_the_embedded_synthesizers_redraw_what_one_person_has(project, method):
+    project.begin_as(_split)
+    made = project.run(definitions_of(project, Synthesis(method), policy=policy(people_per_value=12)), "synthetic")
+    assert made.success, failure_of(made)
+    table = read_artifact(project.stored("synthetic")).frames["table"]
+    assert set(table["job"]) == {"cook", "nurse", "smith"}
+
+
+def test_what_was_redrawn_is_said_in_the_release(project):
+    project.begin_as(_split)
+    stages = ("synthetic", "preprocessed", ASSESSMENT, "synthetic_release")
+    result = project.run(definitions_of(project, Synthesis(), policy=policy(people_per_value=12)), *stages)
     assert result.success, failure_of(result)
     made_with = manifest_of(project)["settings"]["synthetic"]
     assert made_with["settings"]["min_atom"] == 12
@@ -145,8 +159,6 @@ def test_the_embedded_synthesizers_redraw_what_one_person_has_and_say_how_much(p
         "n_values": 1,
         "by_column": {"job": {"n_values": 1, "n_records": 9}},
     }
-    table = pd.read_parquet(project.releases()[0] / "synthetic.parquet")
-    assert set(table["job"]) == {"cook", "nurse", "smith"}
     shown = result.asset_materializations_for_node(f"{NAME}__synthetic")[0].metadata
     assert {"redrawn": made_with["redrawn"]}.items() <= shown["privacy_assets/made_with"].value.items()
 
@@ -154,10 +166,11 @@ def test_the_embedded_synthesizers_redraw_what_one_person_has_and_say_how_much(p
 @NEEDS_TREES
 def test_who_asks_for_rare_values_is_refused_and_a_warning_is_shown_and_counted(project):
     reproduces = Synthesis("cart", settings={"min_atom": 1, "min_samples_leaf": 5})
-    refused = project.run(definitions_of(project, reproduces))
-    assert "'job': 1" in failed_check(refused).description
-    warned = project.run(definitions_of(project, reproduces, policy=policy("warn")))
+    project.begin_as(_split)
+    stages = ("synthetic", "preprocessed", ASSESSMENT, "synthetic_release")
+    warned = project.run(definitions_of(project, reproduces, policy=policy("warn")), *stages)
     assert warned.success, failure_of(warned)
+    assert "'job': 1" in project.refused_because(definitions_of(project, reproduces))
     assert "'job': 1" in failed_check(warned).description
     manifest = manifest_of(project)
     rare = manifest["figures"]["rare_values"]
@@ -172,10 +185,15 @@ def test_who_asks_for_rare_values_is_refused_and_a_warning_is_shown_and_counted(
 
 def test_records_that_were_brought_in_are_counted_like_all_others(project):
     external = ExternalSynthetic(with_one_rare_job, control_was_withheld=True)
-    assert "'job': 1" in failed_check(project.run(definitions_of(project, external))).description
+    project.begin_as(_split)
+    assert "'job': 1" in failed_check(project.run(definitions_of(project, external), "synthetic")).description
+    # For a policy that asks for one person it is not rare.
+    of_one = project.decided(definitions_of(project, external, policy=policy(people_per_value=1)))
+    assert [verdict.passed for verdict in of_one if verdict.name == CHECK] == [True]
     # The diver among the people whom the synthesizer never saw proves as much.
     other_split = definitions_of(project, external, split=Split(seed=DIVER_IS_CONTROL))
-    assert "'job': 1" in failed_check(project.run(other_split)).description
+    assert project.run(other_split, "original", "control").success
+    assert "'job': 1" in project.refused_because(other_split)
     # Labels that spell the value out let it leave, too.
     settings = {"generalize_synthetic": AnonymizationSettings(k=5)}
     as_known = {"columns": CONTRACT["columns"] | {"job": {"type": "text", "role": "quasi_identifier"}}}
@@ -184,26 +202,24 @@ def test_records_that_were_brought_in_are_counted_like_all_others(project):
     assert failed.asset_key == key("generalized_synthetic")
     assert "'job': 1" in failed.description
     assert project.everything_released() == []
-    # For a policy that asks for one person it is not rare.
-    assert project.run(definitions_of(project, external, policy=policy(people_per_value=1))).success
-    assert len(project.releases()) == 1
 
 
 def test_people_who_are_no_longer_as_recorded_prove_nothing(project):
     definitions = definitions_of(project, Synthesis(Echo(keeps=True)))
-    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
-    project.run(definitions, *stages[:4], checks=False)
-    assert project.run(definitions, *stages[4:], checks=False).success
+    project.begin_as(_split)
+    # The check of the limit stops the run after the records.
+    assert failed_check(project.run(definitions, "synthetic")).asset_key == key("synthetic")
+    assert project.run(definitions, "preprocessed", ASSESSMENT, checks=False).success
     stored = project.stored("original")
-    honest = read_artifact(stored)
-    # With a diver more in each record the value would look frequent.
-    write_artifact(stored, Artifact.of_table(honest.frames["table"].assign(job=RARE)))
-    reason = refusal(project.run(definitions, "synthetic_release"))
-    assert "based on tables other than those recorded for ['original']" in reason
-    assert "rare_values_released" not in reason
-    shutil.rmtree(stored)
-    reason = refusal(project.run(definitions, "synthetic_release"))
-    assert "rare_values_released has no value; expected at most 0" in reason
-    write_artifact(stored, honest)
+    with project.kept("original"):
+        honest = read_artifact(stored)
+        # With a diver more in each record the value would look frequent.
+        write_artifact(stored, Artifact.of_table(honest.frames["table"].assign(job=RARE)))
+        reason = project.refused_because(definitions)
+        assert "based on tables other than those recorded for ['original']" in reason
+        assert "rare_values_released" not in reason
+        shutil.rmtree(stored)
+        reason = project.refused_because(definitions)
+        assert "rare_values_released has no value; expected at most 0" in reason
     assert "'job': 1" in refusal(project.run(definitions, "synthetic_release"))
     assert project.everything_released() == []

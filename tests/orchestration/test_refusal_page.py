@@ -50,8 +50,9 @@ def test_the_run_that_a_check_stops_ends_with_one_error_line_and_a_page(project)
 
 
 def test_the_page_of_a_project_is_named_from_its_root(project, monkeypatch):
+    project.assess()
     monkeypatch.chdir(project.root)
-    result = project.run(project.definitions(REFUSES))
+    result = project.run(project.definitions(REFUSES), ASSESSMENT)
     (page,) = pages(project)
     (failed,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
     assert page_in(failed.metadata) == str(page.relative_to(project.root))
@@ -60,13 +61,15 @@ def test_the_page_of_a_project_is_named_from_its_root(project, monkeypatch):
 
 
 def test_the_line_comes_before_the_trace_of_dagster_on_the_command_line(project, capfd):
-    project.run(project.definitions(REFUSES))
+    project.assess()
+    project.run(project.definitions(REFUSES), ASSESSMENT)
     said = capfd.readouterr().err
     assert 0 < said.index("REFUSED by privacy_risk_score") < said.index("DagsterAssetCheckFailedError")
 
 
 def test_the_page_has_the_verdict_first_then_advice_measured_on_these_tables(project):
-    result = project.run(project.definitions(REFUSES))
+    project.assess()
+    result = project.run(project.definitions(REFUSES), ASSESSMENT)
     page = pages(project)[0].read_text()
     evaluation = next(each for each in result.get_asset_check_evaluations() if not each.passed)
     verdict = page[page.index('id="verdict"') : page.index("<nav")]
@@ -85,8 +88,7 @@ def test_the_page_has_the_verdict_first_then_advice_measured_on_these_tables(pro
 
 
 def test_what_an_earlier_run_found_of_other_records_is_not_on_the_page(project):
-    definitions = project.definitions()
-    assert project.run(definitions).success
+    project.assess()
     project.write_synthetic(77)
     result = project.run(project.definitions(REFUSES), "synthetic", "preprocessed", ASSESSMENT)
     assert blocked_by(result) == {"privacy_risk_score_is_at_most_its_limit"}
@@ -97,9 +99,8 @@ def test_what_an_earlier_run_found_of_other_records_is_not_on_the_page(project):
 
 
 def test_the_release_step_writes_the_page_with_every_condition(project):
-    definitions = project.definitions(REFUSES)
-    project.run(definitions)
-    result = project.run(definitions, "synthetic_release")
+    project.refuse()
+    result = project.run(project.definitions(REFUSES), "synthetic_release")
     said = refusal(result)
     failure = next(event for event in result.all_events if event.is_step_failure)
     page = next(path for path in pages(project) if path.parent.name == result.run_id)
@@ -118,8 +119,9 @@ def test_a_page_that_cannot_be_written_changes_nothing_about_the_refusal(project
     def broken(*_):
         raise RuntimeError("a cell")
 
+    project.assess()
     monkeypatch.setattr(refusal_page, "render_refusal", broken)
-    result = project.run(project.definitions(REFUSES))
+    result = project.run(project.definitions(REFUSES), ASSESSMENT)
     assert blocked_by(result) == {"privacy_risk_score_is_at_most_its_limit"}
     (line,) = error_lines(project, result)
     assert "REFUSED by" in line
@@ -162,12 +164,13 @@ def test_a_control_too_small_for_the_policy_is_said_at_the_source(project):
 
 
 def test_the_register_follows_each_refusal_and_release(project):
-    project.run(project.definitions(REFUSES))
+    project.assess()
+    project.run(project.definitions(REFUSES), ASSESSMENT)
     refused = project.register.read_text()
     assert "Nothing has been released" in refused
     assert re.search(r"<td>privacy_risk_score is [0-9.]+ \(exactly [0-9.]+\); expected at most 0</td>", refused)
     assert "is at most its limit" not in refused
-    assert project.run(project.definitions()).success
+    assert project.run(project.definitions(), "synthetic_release").success
     released = project.register.read_text()
     (written,) = project.releases()
     assert f"people/synthetic/{written.name}/report.html" in released
@@ -182,9 +185,10 @@ def test_the_register_follows_each_refusal_and_release(project):
 
 @pytest.mark.parametrize("limit", [ADMITS, REFUSES])
 def test_a_register_that_cannot_be_written_loses_no_release_and_no_refusal(project, limit):
+    project.assess()
     project.register.parent.mkdir()
     project.register.write_text("somebody else's page")
-    result = project.run(project.definitions(limit))
+    result = project.run(project.definitions(limit), ASSESSMENT, "synthetic_release")
     assert result.success == (limit == ADMITS)
     assert len(project.releases()) == (limit == ADMITS)
     assert len(pages(project)) == (limit == REFUSES)
@@ -198,7 +202,8 @@ def test_a_register_that_cannot_be_written_loses_no_release_and_no_refusal(proje
 
 def test_the_metadata_of_a_refusal_begins_with_the_sentence_and_the_advice(project):
     definitions = project.definitions(REFUSES)
-    stopped = project.run(definitions)
+    project.assess()
+    stopped = project.run(definitions, ASSESSMENT)
     check = next(each for each in stopped.get_asset_check_evaluations() if not each.passed)
     assert list(check.metadata)[:4] == ["found", "advice", "score", "limit"]
     refused = project.run(definitions, "synthetic_release")
