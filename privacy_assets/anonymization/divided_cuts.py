@@ -14,9 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privacy_assets.anonymization.divided_counts import CountBins, CountCodes, add_up, count_values
-from privacy_assets.anonymization.divided_leaves import SortIntoLeaves
-from privacy_assets.anonymization.divided_people import PeopleOfCuts, count_people
+from privacy_assets.anonymization.divided_counts import (
+    CountBins,
+    CountCodes,
+    PeopleOfCuts,
+    SortIntoLeaves,
+    add_up,
+    count_people,
+    count_values,
+)
 from privacy_assets.anonymization.kernels.models import Models
 from privacy_assets.anonymization.kernels.mondrian import Grower, Partition, Task
 from privacy_assets.anonymization.kernels.mondrian_cuts import (

@@ -20,7 +20,6 @@ from privacy_assets.anonymization.anonymized_table import (
     models_that_fail,
     original_columns,
 )
-from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import (
     PEOPLE_WITH_SEVERAL_RECORDS,
@@ -29,7 +28,7 @@ from privacy_assets.anonymization.records_of_people import (
     note_on_several_records,
     require_one_record_each,
 )
-from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress
+from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress, drawn_classes
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends, withhold_records_at_risk
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.scale_digests import scale_digests

@@ -6,8 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.anonymization.class_rectangles import drawn_classes
-from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.anonymization.result import Anonymization, drawn_classes
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.mpucc.assess import MpuccAssessment

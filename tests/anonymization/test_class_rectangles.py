@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.anonymization.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.anonymization.result import class_rectangles, columns_in_order
 from privacy_assets.errors import InvalidSettingError
 
 

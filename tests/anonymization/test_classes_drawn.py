@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from privacy_assets import anonymize
-from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.pictures import draw_class_sizes, draw_information_loss, draw_rectangles
+from privacy_assets.anonymization.result import drawn_classes
 from privacy_assets.display.pictures import SMALLEST_GROUP_DRAWN
 from privacy_assets.errors import InvalidSettingError
 
