@@ -7,7 +7,7 @@ the table would find them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 
@@ -26,6 +26,7 @@ from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
+from privacy_assets.storage.coded_columns import CodedColumn, unload
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
@@ -297,3 +298,29 @@ def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None
         )
     if len(table) == 0:
         raise InvalidTableError("The table has no rows. Expected at least one row; an empty table has no classes.")
+
+
+def verify_coded(
+    columns: Mapping[str, CodedColumn],
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    *,
+    subject: str | None = None,
+    recursive_l: int = LARGEST_RECURSIVE_L,
+) -> AnonymityReport:
+    """Measure a table as `verify_anonymity` does the same table in a frame; names and a row are not checked here."""
+    labels = [columns[name] for name in quasi_identifiers]
+    values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
+    grouped = group_rows([column.codes for column in labels], [len(column.distinct) for column in labels])
+    for column in labels:
+        unload(column.codes)
+    classes = group_by_class(*grouped)
+    del grouped
+    return measure_codes(classes, values, tuple(quasi_identifiers), subject, recursive_l)
+
+
+def _measured(column: CodedColumn, name: str) -> MeasuredColumn:
+    """Read the distinct values, and give each row the code of its value."""
+    read = MeasuredColumn.read(column.distinct, f"Column {name!r}")
+    values = read.values  # noqa: PD011 - not of pandas
+    return replace(read, values=replace(values, codes=column.translated(values.codes.astype(np.int32))))

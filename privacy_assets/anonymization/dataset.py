@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privacy_assets.anonymity.batches import verify_coded
 from privacy_assets.anonymity.report import AnonymityReport
+from privacy_assets.anonymity.verify import verify_coded
 from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.settings import (

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import time
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -18,7 +19,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.ranked_cells import order_of_cells, text_of_cell
 from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
@@ -528,3 +528,24 @@ def as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.f
     if table.offsets is not None and precision != "D":
         moments -= table.offsets * (DATETIME_UNITS["s"] / unit)
     return moments
+
+
+def text_of_cell(cell: Any) -> str:
+    """Write a cell that is not text; bytes in hexadecimal digits."""
+    return cell.hex() if isinstance(cell, bytes) else str(cell)
+
+
+def order_of_cells(cells: list[Any], as_text: list[str]) -> list[int] | None:
+    """Order times of day, periods or intervals; None for other values, and for values without an order."""
+    if all(isinstance(value, pd.Interval) for value in cells):
+        keys: list[Any] = [(value.left, value.right, text) for value, text in zip(cells, as_text, strict=True)]
+    elif all(isinstance(value, pd.Period) for value in cells) or all(isinstance(value, time) for value in cells):
+        keys = cells
+    else:
+        return None
+    if len(set(as_text)) < len(as_text):
+        return None
+    try:
+        return sorted(range(len(keys)), key=keys.__getitem__)
+    except (TypeError, ValueError):  # naive and aware times, intervals of several kinds, periods of several lengths
+        return None

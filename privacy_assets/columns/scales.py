@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from privacy_assets.columns.hierarchy import Hierarchy
@@ -169,3 +170,16 @@ def _is_below(lower: Any, upper: Any) -> bool:
             f"An end or threshold is a {type(lower).__name__} and another one a {type(upper).__name__}. Expected one "
             "kind."
         ) from None
+
+
+def scale_digests(scales: Mapping[str, Any]) -> dict[str, str]:
+    """Return kind and SHA-256 of each scale, by column; equal for equal scales."""
+    return {name: _digest(read_scale(scale)) for name, scale in sorted(scales.items())}
+
+
+def _digest(scale: ConceptualScale) -> str:
+    parts = []
+    for field in fields(scale):
+        value = getattr(scale, field.name)
+        parts.append((field.name, value.described() if isinstance(value, Hierarchy) else value))
+    return f"{scale.kind} {hashlib.sha256(repr(parts).encode()).hexdigest()}"

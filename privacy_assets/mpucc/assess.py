@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -17,13 +18,14 @@ from privacy_assets.display.pictures import Drawn
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
-from privacy_assets.mpucc.control_score import scores_beside_control
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.preprocess import (
+    CodedTable,
     DatetimePrecision,
     NumericPrecision,
     PreprocessedTables,
     check_columns,
+    group_equal_rows,
     preprocess,
     separate_people,
 )
@@ -33,6 +35,7 @@ from privacy_assets.mpucc.results import (
     SyntheticSearch,
     describe_details,
     describe_tree,
+    overall_protection,
     score,
 )
 from privacy_assets.mpucc.settings import (
@@ -356,3 +359,45 @@ def _described_people(tables: PreprocessedTables) -> dict[str, Any]:
     """Return the people of each table, if its records are assigned to them."""
     n_people = {name: table.people.n_people for name, table in tables.tables.items() if table.people is not None}
     return {"n_people": n_people} if n_people else {}
+
+
+def scores_beside_control(
+    search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int
+) -> dict[str, float | None]:
+    """Score the control, which the tables must have, in place of the synthetic records, at the same number of records.
+
+    In smaller tables, more records are unique, so both tables are searched at the smaller number of records after
+    deduplication: draws of that size represent the larger one, as they do where more synthetic records are published
+    than there are originals. ``score_beyond_control`` (-1 to 1) is the difference as a share of the distance of the
+    score of the control from 1, None if that is 0; [1]_ defines it for success rates of attacks.
+
+    .. [1] M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnadi (2023), "A Unified Framework for Quantifying Privacy Risk in
+       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055.
+    """
+    tables = search.tables
+    control, synthetic = tables.control, tables.synthetic
+    assert control is not None  # noqa: S101 - stated above
+    if control.people is not None:
+        # In place of synthetic records they are records that do not belong to people.
+        control = group_equal_rows(
+            replace(control, people=None), control.codes, list(tables.n_codes), tables.deduplicate
+        )
+    n_scored = min(synthetic.n_assessed, most_records(tables))
+    n_records = min(control.n_assessed, n_scored)
+
+    def score_of(table: CodedTable, name: str) -> float:
+        drawn = [table.take(rows) for rows in draw_rows(tables, table, n_records)] or [table]
+        rates = [search.of(each, name).count(max_size) / each.n_assessed for each in drawn]
+        return fmean(1.0 - overall_protection(1.0 - rate, scores["baseline_protection"]) for rate in rates)
+
+    of_control = score_of(control, "control ")
+    of_synthetic: float = scores["privacy_risk_score"]
+    if n_records < n_scored:
+        of_synthetic = score_of(synthetic, f"{n_records} synthetic records ")
+    left = 1.0 - of_control
+    beyond = max((of_synthetic - of_control) / left, -1.0) if left > 0 else None
+    return {
+        "score_at_control_size": of_synthetic,
+        "score_of_control": of_control,
+        "score_beyond_control": beyond,
+    }

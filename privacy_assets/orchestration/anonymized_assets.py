@@ -31,7 +31,7 @@ from privacy_assets.anonymization.records_of_people import (
 from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress, drawn_classes
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends, withhold_records_at_risk
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.columns.scale_digests import scale_digests
+from privacy_assets.columns.scales import scale_digests
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.anonymity.batches import verify_coded
-from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymity.verify import verify_anonymity, verify_coded
 from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.settings import AnonymizeSettings, diversities, spread

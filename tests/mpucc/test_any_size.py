@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.mpucc import any_size
-from privacy_assets.mpucc.any_size import sample_any_size
+from privacy_assets.mpucc import results
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.mpucc.preprocess import preprocess
+from privacy_assets.mpucc.results import sample_any_size
 from tests.examples import examples
 
 
@@ -43,9 +43,9 @@ def test_a_sample_is_as_large_as_time_allows_and_its_interval_covers_the_rate(mo
     tables = preprocess(original, synthetic)
     scores = assess_mpuccs(original, synthetic).scores
     rate = scores["total_identified"] / scores["total_syn_records"]
-    monkeypatch.setattr(any_size, "MOST_RECORDS", 120)
+    monkeypatch.setattr(results, "MOST_RECORDS", 120)
     samples = [sample_any_size(tables, seed, 0.95) for seed in range(40)]
     assert {each.n_records for each in samples} == {120}
     assert sum(each.rate.low <= rate <= each.rate.high for each in samples) >= 36
-    monkeypatch.setattr(any_size, "CELLS_COMPARED", 1)
+    monkeypatch.setattr(results, "CELLS_COMPARED", 1)
     assert sample_any_size(tables, 0, 0.95).n_records == 50

@@ -15,13 +15,13 @@ from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.semantic_risk import attribute_advice
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.attribute_advice import estimate_words
 from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.explanation import explain_record
 from privacy_assets.semantic_risk.formal_context import read_formal_context, released_scales
 from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.semantic_risk.settings import largest_risky, note_on_limit, smallest_acceptable
-from privacy_assets.semantic_risk.work_estimate import estimate_words
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.examples import examples
 from tests.mixed_tables import through_parquet

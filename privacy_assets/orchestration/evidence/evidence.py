@@ -16,7 +16,7 @@ from privacy_assets.anonymization.anonymized_table import (
 )
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.columns.scale_digests import scale_digests
+from privacy_assets.columns.scales import scale_digests
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
