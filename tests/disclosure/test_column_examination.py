@@ -425,3 +425,22 @@ def test_no_column_is_called_harmless_beside_one_that_is_unique_for_everybody(ki
     said = say_what_is_decided(examined, {}, "identifying")
     assert "looks identifying" not in said
     assert said == "2 columns are released unchanged; nearly everybody has a unique value in 'x' (100.0%)"
+
+
+@pytest.mark.parametrize(("n_distinct", "is_assigned"), [(1_000, True), (950, True), (949, False), (900, False)])
+def test_consecutive_numbers_of_which_one_in_twenty_is_shared_are_still_assigned(n_distinct, is_assigned):
+    numbers = np.concatenate([np.arange(n_distinct), np.arange(1_000 - n_distinct)])
+    found = examine(numbers)
+    assert ("has consecutive numbers" in found.reasons) == is_assigned
+    assert found.finding == ("identifying" if is_assigned else "nearly_unique")
+
+
+@pytest.mark.parametrize(
+    ("n_people", "n_shared", "is_identifying"),
+    [(99, 0, False), (100, 0, True), (200, 10, True), (200, 12, False)],
+)
+def test_dates_as_texts_identify_where_nearly_everybody_of_many_has_their_own(n_people, n_shared, is_identifying):
+    days = pd.date_range("1950-01-01", periods=n_people - n_shared // 2, freq="37D")
+    dates = [*days, *days[: n_shared // 2]]
+    found = examine([f"{day:%Y-%m-%d}" for day in dates])
+    assert found.finding == ("identifying" if is_identifying else "nearly_unique")

@@ -230,6 +230,8 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
             "mpucc_assessment_stands_on_the_recorded_tables",
         ),
         (with_table("control", run_id=None), "mpucc_assessment_stands_on_the_recorded_tables"),
+        (with_table("preprocessed", digest="edited"), "mpucc_assessment_stands_on_the_recorded_tables"),
+        (with_table("original", digest="edited"), "disclosure_assessment_stands_on_the_recorded_tables"),
         (with_table("control", run_id="another run"), "one_run_made_original_and_control"),
         (good_evidence(keeps_contract=False), "synthetic_keeps_the_contract"),
         (with_table("source", recorded_digest="newer"), "original_was_made_of_the_recorded_tables"),
@@ -279,6 +281,14 @@ def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, r
     assert not is_admitted(decided)
     assert refused_by in blocking(evidence)
     assert all(verdict.advice for verdict in decided if verdict.blocks)
+
+
+@pytest.mark.parametrize("name", [MPUCC, DISCLOSURE])
+@pytest.mark.parametrize("settings", [{}, None])
+def test_an_assessment_that_records_no_settings_is_said_to_record_none(name, settings):
+    blocks = [verdict for verdict in verdicts(POLICY, with_assessment(name, settings=settings), "s") if verdict.blocks]
+    (said,) = [verdict.reason for verdict in blocks if verdict.name == f"{name}_settings_meet_the_policy"]
+    assert said == f"{name} does not record the settings that it was made with"
 
 
 OF_ANOTHER_VERSION = [None, "", "mpucc_assessment/0", "mpucc_assessment/1", "disclosure_assessment/1", "1", 1, ["a"]]
@@ -547,6 +557,14 @@ def test_an_assessment_that_must_succeed_is_held_to_all_but_a_limit():
         (assessed_evidence({**ASSESSED, "known": None}), "settings_meet_the_policy"),
         (assessed_evidence({**ASSESSED, "subject": None}), "settings_meet_the_policy"),
         (assessed_evidence({**ASSESSED, "other_releases": []}), "settings_meet_the_policy"),
+        (
+            assessed_evidence({**ASSESSED, "other_releases": [{"name": "another_year", "key": "number"}]}),
+            "settings_meet_the_policy",
+        ),
+        (
+            assessed_evidence({**ASSESSED, "other_releases": [{"name": "last_year", "key": "another"}]}),
+            "settings_meet_the_policy",
+        ),
         (assessed_evidence({}), "settings_meet_the_policy"),
         (replace(assessed_evidence(), asked_for={}), "settings_meet_the_policy"),
         (assessed_evidence(made_of={"source": "r", "anonymized": "other", "other_last_year": "o"}), "of_this_table"),

@@ -5,7 +5,7 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import METRICS
-from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.policy import TOTAL_EPSILON, Limit, Policy, RequiredSettings, follows_from_class_size
 from privacy_assets.release.ratings import mitigation
 from privacy_assets.synthesis.synthesize import SYNTHESIZERS
 
@@ -193,6 +193,75 @@ def test_advice_for_more_utility_names_the_synthesizer_that_does_not_copy_first(
 )
 def test_a_limit_that_copies_of_originals_can_meet_protects_nobody(limit, protects):
     assert limit.protects == protects
+
+
+@pytest.mark.parametrize(
+    ("limit", "protects"),
+    [
+        (Limit("smallest_class", 2), True),
+        (Limit("smallest_class", 1.9), False),
+        (Limit("smallest_class", 1, "above"), True),
+        (Limit("smallest_class", 5, severity="warn"), False),
+        (Limit("l_diversity", 2), True),
+        (Limit("l_diversity", 1.5), False),
+        (Limit("max_reidentification_probability", 0.5), True),
+        (Limit("max_reidentification_probability", 0.51), False),
+        (Limit("max_reidentification_probability", 0.5, severity="warn"), False),
+        (Limit("information_loss", 0.5, severity="error"), False),
+    ],
+)
+def test_a_limit_that_lets_single_people_out_protects_nobody(limit, protects):
+    assert limit.protects == protects
+    policy = Policy((limit, Limit("privacy_risk_score", 0.1)))
+    assert policy.protects("anonymized") == protects
+    assert policy.protects("synthetic")
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_added"),
+    [
+        ((), True),
+        ((Limit("max_reidentification_probability", 0.2),), True),
+        ((Limit("l_diversity", 2),), False),
+        ((Limit("t_closeness", 0.5, severity="warn"),), False),
+        ((Limit("share_in_homogeneous_classes", 0.5),), False),
+    ],
+)
+def test_certain_values_are_warned_of_unless_the_policy_limits_sensitive_values(limits, is_added):
+    own = (Limit("smallest_class", 5), *limits)
+    found = Policy(own).limits_of("anonymized")
+    assert found[: len(own)] == own
+    assert found[len(own) :] == ((Limit("share_in_homogeneous_classes", 0),) if is_added else ())
+    assert Policy((*own, Limit("privacy_risk_score", 0.1))).limits_of("synthetic") == (
+        Limit("privacy_risk_score", 0.1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("smallest", "limit", "follows"),
+    [
+        (Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2), True),
+        (Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.19), False),
+        (Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2, "below"), False),
+        # More than four is five at least.
+        (Limit("smallest_class", 4, "above"), Limit("max_reidentification_probability", 0.2), True),
+        (Limit("smallest_class", 4, "above"), Limit("max_reidentification_probability", 0.19), False),
+        (Limit("smallest_class", 5, severity="warn"), Limit("max_reidentification_probability", 0.2), False),
+        (Limit("l_diversity", 5), Limit("max_reidentification_probability", 0.2), False),
+        (Limit("smallest_class", 5), Limit("mean_reidentification_probability", 0.2), False),
+    ],
+)
+def test_a_probability_follows_from_the_size_of_classes_that_is_held(smallest, limit, follows):
+    assert follows_from_class_size(limit, (limit, smallest)) == follows
+
+
+def test_a_budget_that_only_warns_is_refused_and_one_that_blocks_stays():
+    policy = Policy.for_use_case("public_release")
+    assert policy.with_total_epsilon().limit_on("total_epsilon") == Limit("total_epsilon", TOTAL_EPSILON)
+    own = policy.with_limit(Limit("total_epsilon", 1.0))
+    assert own.with_total_epsilon() == own
+    with pytest.raises(InvalidSettingError, match="'total_epsilon' only warns, so the budget would be unlimited"):
+        policy.with_limit(Limit("total_epsilon", 1.0, severity="warn")).with_total_epsilon()
 
 
 def test_a_preset_that_was_changed_says_so():

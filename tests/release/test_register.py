@@ -22,6 +22,7 @@ from privacy_assets.release.register import (
     render_register,
     write_register,
 )
+from privacy_assets.release.signature import SIGNATURE_FILE
 from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.durable_files import locked
@@ -260,6 +261,51 @@ def test_a_time_of_a_refusal_without_a_zone_is_unknown(root):
     assert found.moment == "unknown"
 
 
+@pytest.mark.parametrize("at", ["2026-03-01T11:59:59", "unknown", "", "yesterday"])
+def test_a_refusal_at_an_unknown_time_stays_open_and_its_time_is_said_to_be_unknown(root, at):
+    edited(released(root), created_at="2026-03-01T12:00:00+00:00")
+    entries = list(read_entries(root))
+    known = RecordedRun("people", "synthetic", None, "2026-03-01T12:00:01+00:00", ("known",))
+    unknown = RecordedRun("people", "synthetic", None, at, ("unknown",))
+    (found,) = open_refusals(entries, [unknown])
+    assert (found.n_runs, found.moment, found.failed) == (1, "unknown", ("unknown",))
+    (both,) = open_refusals(entries, [unknown, known])
+    assert both.n_runs == 2
+    assert "<td>unknown</td>" in page_of(root, refusals=[unknown])
+
+
+def test_the_last_release_and_the_last_refusal_of_a_table_are_the_latest_by_their_times(root):
+    first, second = released(root), released(root)
+    edited(first, created_at="2026-03-02T12:00:00+00:00")
+    edited(second, created_at="2026-03-01T12:00:00+00:00")
+    entries = list(read_entries(root))
+
+    def refused(at, failed):
+        return RecordedRun("people", "synthetic", None, at, (failed,))
+
+    between = refused("2026-03-01T18:00:00+00:00", "a")
+    for order in (entries, entries[::-1]):
+        assert open_refusals(order, [between]) == ()
+    earlier, later = refused("2026-03-03T12:00:00+00:00", "z"), refused("2026-03-04T12:00:00+00:00", "a")
+    for runs in ([earlier, later], [later, earlier]):
+        (found,) = open_refusals(entries, runs)
+        assert (found.n_runs, found.failed) == (2, ("a",))
+
+
+def test_a_report_that_is_a_link_is_not_linked_and_a_file_that_grew_is_marked(root, tmp_path):
+    linked, longer = released(root, "linked"), released(root, "longer")
+    (linked / "report.html").rename(tmp_path / "elsewhere.html")
+    (linked / "report.html").symlink_to(tmp_path / "elsewhere.html")
+    with (longer / "synthetic.parquet").open("ab") as file:
+        file.write(b"\0")
+    by_table = {entry.table: entry for entry in read_entries(root)}
+    assert by_table["linked, synthetic"].link == ""
+    for table in ("linked, synthetic", "longer, synthetic"):
+        assert by_table[table].files == "a file is missing, or does not have the recorded size"
+        assert by_table[table].files_kind == "refused"
+    assert by_table["longer, synthetic"].link.endswith(f"{longer.name}/report.html")
+
+
 def test_files_that_are_missing_or_of_another_size_are_marked_and_verify_reads_them(root):
     lost, same_size = released(root, "lost"), released(root, "same_size")
     (lost / "synthetic.parquet").unlink()
@@ -283,6 +329,10 @@ def test_a_signature_is_shown_and_checked_with_a_public_key(root, tmp_path):
     assert f"signed with {key_id[:12]}…, not checked" in page_of(root)
     assert f"signed with {key_id[:12]}… (" in page_of(root, public_keys=[public])
     assert "expected one of" in page_of(root, public_keys=[stranger])
+    signature = (written / SIGNATURE_FILE).read_bytes()
+    (written / SIGNATURE_FILE).unlink()
+    assert "manifest and signature name different keys" in page_of(root)
+    (written / SIGNATURE_FILE).write_bytes(signature)
     edited(written, n_records=3)
     assert "does not match this manifest.json" in page_of(root)
 

@@ -11,9 +11,9 @@ from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.policy import USE_CASES, Limit, Policy
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
-from privacy_assets.release.report_front import require_declaration
+from privacy_assets.release.report_front import rated_poorly, require_declaration
 from privacy_assets.release.report_words import plain_words
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.agreeing import agreeing
@@ -479,6 +479,16 @@ def test_the_sentence_on_concepts_leads_with_records_to_withhold(tmp_path):
     alone = {name: scores[name] for name in ("maximum_semantic_risk", "medium_semantic_risk")}
     (sentence,) = plain_words({"semantic_assessment": alone}, {})
     assert sentence.startswith("An attacker who knows all attributes of a record and one that it lacks picks the")
+
+
+@pytest.mark.parametrize(
+    ("score", "is_said"), [(None, False), (0.0, False), (0.295, False), (0.3, False), (0.3001, True), (0.305, True)]
+)
+def test_an_admitted_score_is_explained_from_where_it_is_rated_worse_than_for_internal_use(score, is_said):
+    assert max(USE_CASES.values()) == 0.3
+    said = rated_poorly({"mpucc_assessment": {"privacy_risk_score": score}})
+    assert ("the privacy risk score is rated" in said) == is_said
+    assert bool(said) == is_said
 
 
 def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):

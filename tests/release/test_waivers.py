@@ -127,10 +127,23 @@ def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
     evidence = of_content(with_metrics(privacy_risk_score=0.2, identification_rate=0.1))
     decided = decide(waiver(metric="identification_rate", limit=0.9), of_k, policy=policy, evidence=evidence)
     assert not is_admitted(decided)
+    # Nor is it mentioned where it could not apply.
+    assert named(decided, SCORE_CHECK).reason == "privacy_risk_score is 0.2; expected below 0.1"
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
         "score.yaml: the limit on identification_rate is met, or is already waived; "
         "k.yaml: the policy has no limit on smallest_class here"
     )
+
+
+def test_a_limit_that_only_warns_stays_failed_whatever_is_waived():
+    policy = POLICY.with_limit(Limit("privacy_risk_score", 0.1, severity="warn"))
+    decided = decide(waiver(), policy=policy)
+    assert is_admitted(decided)
+    verdict = named(decided, SCORE_CHECK)
+    assert (verdict.passed, verdict.severity, verdict.waived_by) == (False, "warn", None)
+    assert verdict.reason == "privacy_risk_score is 0.2; expected below 0.1"
+    unused = named(decided, EVERY_WAIVER_IS_USED)
+    assert (unused.passed, unused.reason) == (False, "score.yaml: the limit on privacy_risk_score only warns")
 
 
 def test_so_many_rare_values_and_no_more_can_be_waived():

@@ -15,6 +15,7 @@ from privacy_assets.release.register import write_register
 from privacy_assets.release.remade_report import remake_report
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.release.verification import verify_release
+from privacy_assets.release.withheld import are_withheld, withheld_problems
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 
@@ -155,6 +156,53 @@ def test_a_release_with_its_figures_does_not_say_that_they_are_withheld(tmp_path
 )
 def test_nothing_else_may_lack_a_figure(release, change, problem):
     assert problem in "; ".join(rewrite(release, change))
+
+
+WITHOUT_FIGURES = {
+    "figures_withheld": True,
+    "stage": "synthetic",
+    "figures": {"privacy_budget": {"epsilon": 1.0}},
+    "verdicts": [
+        {"metric": None, "value": None},
+        {"metric": "privacy_risk_score", "value": None},
+        {"metric": "epsilon", "value": 1.0},
+    ],
+    "waivers": [],
+}
+NO_GUARANTEE = "figures are withheld, but the records have no guarantee of differential privacy"
+A_FIGURE = "figures are recorded although the manifest declares them withheld"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({}, []),
+        ({"waivers": [{"metric": "privacy_risk_score"}]}, ["a limit is waived, but its figure is withheld"]),
+        ({"waivers": [{"metric": "epsilon"}]}, ["a limit is waived, but its figure is withheld"]),
+        ({"stage": "anonymized"}, [NO_GUARANTEE]),
+        ({"figures": {"privacy_budget": {"delta": 1e-6}}}, [NO_GUARANTEE]),
+        ({"figures": {}}, [NO_GUARANTEE]),
+        ({"figures": WITHOUT_FIGURES["figures"] | {"control": {}}}, [A_FIGURE]),
+        ({"verdicts": [{"metric": "privacy_risk_score", "value": 0.0}]}, [A_FIGURE]),
+        ({"verdicts": [{"metric": "rare_values_released", "value": 3}]}, [A_FIGURE]),
+    ],
+)
+def test_what_withholds_its_figures_has_none_has_a_guarantee_and_no_waiver(changes, problems):
+    assert withheld_problems(WITHOUT_FIGURES | changes) == problems
+
+
+@pytest.mark.parametrize("said", [False, None, 1, "true", []])
+def test_only_true_declares_figures_withheld(said):
+    assert not are_withheld({"figures_withheld": said})
+    assert are_withheld({"figures_withheld": True})
+    assert not are_withheld({})
+    assert withheld_problems({"figures_withheld": said}) == []
+
+
+def test_a_waiver_of_a_figure_that_is_withheld_is_no_release_that_verifies(release):
+    waiver = {"file": "score.yaml", "metric": "privacy_risk_score"}
+    problems = rewrite(release, lambda manifest: manifest.update(waivers=[waiver]))
+    assert "a limit is waived, but its figure is withheld" in problems
 
 
 def test_records_without_a_guarantee_cannot_withhold_figures(tmp_path):
