@@ -407,9 +407,9 @@ def is_listed(kind: str, path: str) -> bool:
 def _verified(release: Release, counts: Counts) -> bool:
     started = time.perf_counter()
     try:
-        found = [verify_release(release.directory, public_keys=release.public_keys).verified]
+        found = [verify_release(release.directory, public_keys=release.public_keys, max_bytes=None).verified]
         if release.public_keys:
-            verify_release(release.directory)
+            verify_release(release.directory, max_bytes=None)
     except Exception:  # noqa: BLE001
         counts.tracebacks.append(traceback.format_exc())
         found = [False]

@@ -162,7 +162,11 @@ class Place:
         """Verify everything that a reader of the releases sees."""
         if not self.releases.exists():
             return {}
-        return {path: verify_release(path) for path in sorted(self.releases.iterdir()) if path.name[0] != "."}
+        return {
+            path: verify_release(path, max_bytes=None)
+            for path in sorted(self.releases.iterdir())
+            if path.name[0] != "."
+        }
 
     def problems(self, *, after_success: bool) -> Counter:
         """Count the problems."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privacy_assets.release.parquet_bounds import bound_problem
 from privacy_assets.release.received_files import open_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact_files import read_frame
@@ -50,7 +49,7 @@ def files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> s
         return {f"{name}/{entry.name}" for entry, _ in zip(entries, range(most), strict=False)}
 
 
-def read_table(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> tuple[pd.DataFrame | None, str]:
+def read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFrame | None, str]:
     """Read the table of a release whose files are as recorded; otherwise return the problem.
 
     Returns
@@ -60,45 +59,33 @@ def read_table(directory: Path, manifest: Mapping[str, Any], max_bytes: int | No
     problem : str
         Why it was not read; empty if a file was changed, which is reported elsewhere.
     """
-    columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:
         (name,) = table_files(manifest)
-        return _read(directory / name, name, manifest, manifest["n_records"], columns, max_bytes, read_frame)
+        return _read(directory, name, manifest, read_frame)
     if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
         return None, "the parts do not have the recorded number of records"
-    left = max_bytes
     tables: list[pa.Table] = []
     for name, n_rows in zip(table_files(manifest), manifest["parts"]["rows"], strict=True):
-        table, problem = _read(directory / name, name, manifest, n_rows, columns, left, pq.read_table)
+        table, problem = _read(directory, name, manifest, pq.read_table)
         if table is None:
             return None, problem
-        if left is not None:
-            left = max(left - table.nbytes, 0)
+        if table.num_rows != n_rows:
+            return None, "the parts do not have the recorded numbers of records"
         if tables and table.schema != tables[0].schema:
             return None, "the parts have different columns or types"
         tables.append(table)
     return pa.concat_tables(tables).to_pandas(), ""
 
 
-def _read(
-    path: Path,
-    name: str,
-    manifest: Mapping[str, Any],
-    n_rows: int,
-    columns: Sequence[str],
-    max_bytes: int | None,
-    read: Callable[[BinaryIO], Any],
-) -> tuple[Any, str]:
+def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callable[[BinaryIO], Any]) -> tuple[Any, str]:
     try:
-        with open_regular(path) as file:
+        with open_regular(directory / name) as file:
             if os.fstat(file.fileno()).st_size != manifest["files"][name]["bytes"]:
                 return None, ""
-            problem = bound_problem(file, columns, n_rows, max_bytes)
-            if problem is not None:
-                return None, f"the file {name!r} was not read: {problem}"
-            file.seek(0)
             return read(file), ""
     except FileNotFoundError:
         return None, ""
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - Parquet readers can raise anything for a malicious file
         return None, f"the file {name!r} cannot be read as a table"

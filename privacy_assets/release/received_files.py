@@ -1,7 +1,7 @@
 """Files received from others: opened only if they are regular files, and read only up to the expected size.
 
-A received directory may contain a link out of it, a pipe that never ends, or a file that grew. None of these may block
-the process that checks the directory, or fill its memory.
+A received directory may contain a link out of it, a pipe that never ends, a file that grew, or one that unpacks to
+terabytes or ends the process of its reader. None of these may block, fill or end the process that checks the directory.
 """
 
 import contextlib
@@ -9,13 +9,24 @@ import errno
 import hashlib
 import json
 import os
+import pickle
+import resource
 import stat
-import threading
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 BLOCK_BYTES = 1 << 20
+MOST_CPU_SECONDS = 3_600
+BYTES_OF_LIBRARIES = 2**29
+"""Libraries that are loaded late, and their threads."""
+ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1") | {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "1",
+}
+"""Threads and pools reserve memory that they do not use."""
 
 
 class NotRegularError(FileNotFoundError):
@@ -68,49 +79,52 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-class Unchecked:
-    """A file that is read once, and keeps the bytes until they are compared with the expected ones.
+def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
+    """Call a function of this package in a new process with limited memory and time, which leaves no core behind.
 
-    Arrow reads ahead in its own thread, even after it failed; nothing is read after `end`.
+    Parameters
+    ----------
+    function : str
+        Its module and name. It takes ``asked`` and returns JSON values.
+    asked : object
+        Its argument, which can be pickled.
+    max_bytes : int
+        Memory that it may take, in addition to what its libraries need. macOS ignores this limit.
+
+    Returns
+    -------
+    JSON values or None
+        What the function returned; None if the process ended in any other way.
     """
+    module, _, name = function.rpartition(".")
+    # Without -P, a module in the current directory, which may be the received one, would be imported.
+    code = f"from privacy_assets.release.received_files import answer; from {module} import {name}; answer({name})"
+    run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
+        [sys.executable, "-P", "-c", code],
+        input=pickle.dumps((BYTES_OF_LIBRARIES + max_bytes, MOST_CPU_SECONDS, asked)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | ALONE,
+        check=False,
+    )
+    return json.loads(run.stdout) if run.returncode == 0 and run.stdout else None
 
-    closed = False
 
-    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
-        self._file, self._left, self._kept = file, max_bytes, bytearray()
-        self._lock, self._is_ended = threading.Lock(), False
+def answer(function: Callable[[Any], Any]) -> None:
+    """Limit this process, call the function with what standard input has, and write its result."""
+    n_bytes, seconds, asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_CPU, seconds)
+    if sys.platform == "linux":
+        n_pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _limit(resource.RLIMIT_AS, n_pages * resource.getpagesize() + n_bytes)
+    sys.stdout.write(json.dumps(function(asked)))
 
-    def read(self, n_bytes: int) -> bytes:
-        """Return the next block, and keep it."""
-        with self._lock:
-            block = b"" if self._is_ended else self._file.read(n_bytes)
-            self._left -= len(block)
-            if self._left < 0:
-                raise TooLargeError(errno.EFBIG, "larger than expected")
-            self._kept += block
-        return block
 
-    def end(self) -> None:
-        """Stop reading, after waiting for a block that is being read."""
-        with self._lock:
-            self._is_ended = True
-
-    def read_all(self) -> bytes:
-        """Return the rest of the file."""
-        return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
-
-    def begins_with(self, expected: bytes | memoryview) -> bool:
-        """Return whether the kept bytes begin with the expected ones, and drop them."""
-        with self._lock:
-            with memoryview(self._kept) as kept:
-                is_same = kept[: len(expected)] == expected
-            del self._kept[: len(expected)]
-        return is_same
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether nothing is left to compare."""
-        return not self._kept
+def _limit(kind: int, most: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:

@@ -14,9 +14,12 @@ feed.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
@@ -29,17 +32,14 @@ from numpy.typing import NDArray
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import DamagedManifestError, read_manifest
-from privacy_assets.release.received_files import Unchecked, open_regular
+from privacy_assets.release.received_files import is_as_recorded, open_regular
 from privacy_assets.storage.canonical_arrays import canonical_array
 
 ESCAPE = "'"
 NOTHING = '""'
 ROWS_AT_ONCE = 2**14
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
-BLOCK_BYTES = 2**19
-"""Arrow reads up to 32 blocks ahead."""
-BATCHES_AT_ONCE = 32
-MAX_CSV_BYTES = 2**40
+MOST_BLOCK_BYTES = 2**30
 _SEPARATORS = ";\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 """After each of these a spreadsheet may begin a cell, because its separators are others, or it splits lines first."""
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
@@ -51,7 +51,6 @@ _BEGINS_INSIDE = re.compile(rf"[{_SEPARATORS}](?='|(?:(?![{_SEPARATORS}])[{_IGNO
 _ESCAPED_INSIDE = re.compile(rf"([{_SEPARATORS}]){ESCAPE}")
 _PLAIN_BUT = rf'(?s)^[^A-Za-z0-9]|[",{_SEPARATORS}]'
 _NEEDS_QUOTES = re.compile(r'[",\r\n]')
-_CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\n)')
 _WITH_MISSING = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype()}
 _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
@@ -201,44 +200,42 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
     return _Cells(distinct, encoded.indices), n_escaped
 
 
-def read_csv(
-    path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_BYTES, *, texts_as_categories: bool = False
-) -> pd.DataFrame:
+def digest_of_csv(table: pd.DataFrame) -> tuple[str, dict[str, Any]]:
+    """Return the SHA-256 of the CSV file of a table, and its description."""
+    sha256 = hashlib.sha256()
+    described = write_csv(SimpleNamespace(write=sha256.update), table)
+    return sha256.hexdigest(), described
+
+
+def read_csv(path: Path, described: Mapping[str, Any]) -> pd.DataFrame:
     """Read the output of `write_csv`, given its description.
 
-    Parameters
-    ----------
-    path : Path
-        The file, which is read in blocks.
-    described : mapping
-        The description that `write_csv` returned.
-    max_bytes : int
-        Largest file that is read.
-    texts_as_categories : bool
-        Whether columns of texts become categories, which take less memory and have the same fingerprint.
+    Arrow splits the file, and tolerates forms that `write_csv` never writes. So the table is written again, and must
+    give the same bytes.
 
     Raises
     ------
     InvalidTableError
         If `write_csv` did not write the file with this description.
     """
-    types, empty_is_text = dict(described["types"]), set(described["empty_is_text"])
     try:
-        if described["escape"] != ESCAPE:
-            raise ValueError
         with open_regular(path) as file:
-            cells = _columns_of(file, list(types), max_bytes)
-        return pd.DataFrame(
-            {
-                name: _parse(own, kind, name in empty_is_text, texts_as_categories)
-                for (name, kind), own in zip(types.items(), cells, strict=True)
-            }
-        )
-    except (ValueError, TypeError, OverflowError, pa.ArrowException):
-        raise InvalidTableError(
-            f"The file {path.name!r} is not the CSV file that its manifest describes. Expected the file as released; "
-            "request it again."
-        ) from None
+            cells = _columns_of(file, list(described["types"]))
+            table = pd.DataFrame(
+                {
+                    name: _parse(own, kind, name in described["empty_is_text"])
+                    for (name, kind), own in zip(described["types"].items(), cells, strict=True)
+                }
+            )
+            sha256, written = digest_of_csv(table)
+            if written == described and is_as_recorded(file, sha256, os.fstat(file.fileno()).st_size):
+                return table
+    except (ValueError, TypeError, AttributeError, OverflowError, InvalidTableError, pa.ArrowException):
+        pass
+    raise InvalidTableError(
+        f"The file {path.name!r} is not the CSV file that its manifest describes. Expected the file as released; "
+        "request it again."
+    )
 
 
 def read_released_csv(directory: Path) -> pd.DataFrame:
@@ -258,8 +255,7 @@ def read_released_csv(directory: Path) -> pd.DataFrame:
     directory = Path(directory)
     try:
         manifest = read_manifest(directory)
-        path, described = directory / f"{manifest['stage']}.csv", manifest["csv"]
-        return read_csv(path, described)
+        return read_csv(directory / f"{manifest['stage']}.csv", manifest["csv"])
     except (OSError, KeyError, TypeError, DamagedManifestError):
         raise InvalidTableError(
             f"{str(directory)!r} has no CSV file with a manifest that describes it. Expected the directory of a "
@@ -350,121 +346,35 @@ def _offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" + (f":{rest:02}" if rest else "")
 
 
-def _columns_of(file: BinaryIO, names: Sequence[str], max_bytes: int) -> list[pa.DictionaryArray]:
-    """Split a file with columns of these names into its cells, by column.
-
-    Arrow splits it, but tolerates forms that `write_csv` never writes. So the cells are written again: if that does not
-    give the same bytes, the file is read as strictly as its format is defined.
-    """
-    read_by_arrow = Unchecked(file, max_bytes)
-    try:
-        found = _split_by_arrow(read_by_arrow, names)
-    finally:
-        read_by_arrow.end()
-    if found is not None:
-        return found
-    file.seek(0)
-    unchecked = Unchecked(file, max_bytes)
-    written, columns = _split_strictly(unchecked.read_all().decode())
-    if [unescape(name) for name in written] != list(names):
-        raise ValueError
+def _columns_of(file: BinaryIO, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Split the rows below the header into cells, by column."""
+    begin, end = len(_header(names)), os.fstat(file.fileno()).st_size
+    if end <= begin:
+        return [pa.chunked_array([], _DICTIONARY)] * len(names)
+    # Arrow miscounts the lines of a header with NUL characters, so it does not see the header.
+    file.seek(begin)
+    places = [str(place) for place in range(len(names))]
+    columns: list[pa.ChunkedArray] = csv.read_csv(
+        file,
+        # A row must be within one block.
+        csv.ReadOptions(column_names=places, block_size=min(end - begin, MOST_BLOCK_BYTES) + 1),
+        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ConvertOptions(column_types=dict.fromkeys(places, _DICTIONARY), strings_can_be_null=False),
+    ).columns
     return columns
 
 
-def _split_by_arrow(unchecked: Unchecked, names: Sequence[str]) -> list[pa.DictionaryArray] | None:
-    header = _header(names)
-    unchecked.read(len(header))
-    if not unchecked.begins_with(header):
-        return None
-    places = [f"f{place}" for place in range(len(names))]
-    batches = []
-    try:
-        for batch in csv.open_csv(
-            pa.PythonFile(unchecked, "r"),
-            csv.ReadOptions(column_names=places, block_size=BLOCK_BYTES, use_threads=False),
-            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=dict.fromkeys(places, _DICTIONARY), strings_can_be_null=False),
-        ):
-            if not _is_as_written(batch, unchecked):
-                return None
-            batches.append(batch)
-            if len(batches) == BATCHES_AT_ONCE:
-                batches = [_as_one(batches)]
-    except pa.ArrowInvalid:
-        return None
-    return list(_as_one(batches).columns) if unchecked.is_checked else None
-
-
-def _as_one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join batches and their dictionaries, which together can be as large as the file."""
-    columns = pa.Table.from_batches(batches).columns
-    joined = [column.unify_dictionaries().combine_chunks() for column in columns]
-    return pa.RecordBatch.from_arrays(joined, batches[0].schema.names)
-
-
-def _is_as_written(batch: pa.RecordBatch, unchecked: Unchecked) -> bool:
-    """Return whether `write_csv` writes exactly these bytes for these cells."""
-    cells = [_Cells(_quoted_again(column.dictionary), column.indices) for column in batch.columns]
-    cells = [cells[0].or_quotes()] if len(cells) == 1 else cells
-    starts = range(0, batch.num_rows, ROWS_AT_ONCE)
-    return all(unchecked.begins_with(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells])) for start in starts)
-
-
-def _quoted_again(cells: pa.Array) -> pa.Array:
-    data = bytes(_bytes_of(cells))
-    if not any(each in data for each in (b'"', b",", b"\r", b"\n")):
-        return cells
-    needs = pc.match_substring_regex(cells, _NEEDS_QUOTES.pattern)
-    doubled = pc.replace_substring(cells, '"', '""')
-    return pc.if_else(needs, pc.binary_join_element_wise(_text('"'), doubled, _text('"'), _text("")), cells)
-
-
-def _split_strictly(text: str) -> tuple[list[str], list[pa.DictionaryArray]]:
-    rows: list[list[str]] = []
-    row: list[str] = []
-    place = 0
-    for found in _CELL.finditer(text):
-        if found.start() != place:
-            raise ValueError
-        quoted, plain, end = found.groups()
-        row.append(plain if quoted is None else quoted.replace('""', '"'))
-        if end == "\n":
-            rows.append(row)
-            row = []
-        place = found.end()
-    if row or not rows or place != len(text):
-        raise ValueError
-    columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
-    return rows[0], [pa.array(column, pa.large_string()).dictionary_encode() for column in columns]
-
-
-def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool, texts_as_categories: bool) -> pd.Series[Any]:
-    """Read the cells of a column, each distinct cell once."""
-    distinct, places = cells.dictionary.to_pylist(), cells.indices
-    if kind == "text":
-        texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in distinct]
-        if texts_as_categories and any(text is not None for text in texts):
-            return _categories(texts, places.to_numpy())
-        return _series(pa.array(texts, pa.large_string()).take(places))
+def _parse(cells: pa.ChunkedArray, kind: str, empty_is_text: bool) -> pd.Series[Any]:
+    """Read the cells of a column, each distinct cell once. An empty cell is a missing value unless it is a text."""
+    encoded = cells.unify_dictionaries().combine_chunks()
+    distinct = encoded.dictionary.to_pylist()
+    if kind == "text" and empty_is_text:
+        return _series(pa.array(map(unescape, distinct), pa.large_string()).take(encoded.indices))
     known = [cell for cell in distinct if cell != ""]
-    values = _values(known, kind)
-    if len(known) < len(distinct):
-        # The empty cell is a missing value.
-        empty = distinct.index("")
-        place_of = np.concatenate([np.arange(empty), [len(known)], np.arange(empty, len(known))])
-        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        places = pa.array(place_of[places.to_numpy()])
-    return _series(values.take(places))
-
-
-def _categories(texts: list[str | None], places: NDArray[np.integer[Any]]) -> pd.Series[Any]:
-    code_of = np.arange(len(texts), dtype=np.int32)
-    if None in texts:
-        missing = texts.index(None)
-        code_of[missing:] -= 1
-        code_of[missing] = -1
-    known = pd.Index([text for text in texts if text is not None], dtype=pd.StringDtype())
-    return pd.Series(pd.Categorical.from_codes(code_of[places], known))
+    values = pa.array(map(unescape, known), pa.large_string()) if kind == "text" else _values(known, kind)
+    place_of = {cell: place for place, cell in enumerate(known)}
+    places = pa.array([place_of.get(cell) for cell in distinct], pa.int32())
+    return _series(values.take(places.take(encoded.indices)))
 
 
 def _series(array: pa.Array) -> pd.Series[Any]:
@@ -478,10 +388,8 @@ def _series(array: pa.Array) -> pd.Series[Any]:
 
 
 def _values(known: list[str], kind: str) -> pa.Array:
-    if kind in ("float32", "float16"):
-        return pa.array(np.array(known, kind).astype(np.float64), pa.float64())
-    if kind == "float64":
-        return pa.array([float(cell) for cell in known], pa.float64())
+    if kind in ("float16", "float32", "float64"):
+        return pa.array(np.array(known, kind))
     if kind in ("int64", "uint64"):
         return pa.array([int(cell) for cell in known], kind)
     if kind == "bool":

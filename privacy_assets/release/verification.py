@@ -1,13 +1,12 @@
 """Verification of a release against its manifest, without Dagster: files, content, figures, verdicts and waivers."""
 
 import contextlib
-import hashlib
 import itertools
 import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,10 @@ from privacy_assets.release.manifest import (
 from privacy_assets.release.metrics import ANONYMITY, METRICS
 from privacy_assets.release.parts import files_of_parts, read_table, table_files
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.release.received_files import is_as_recorded, open_regular
+from privacy_assets.release.received_files import in_limited_process, is_as_recorded, open_regular
 from privacy_assets.release.recorded_rare_values import rare_values_problems
-from privacy_assets.release.released_csv import write_csv
-from privacy_assets.release.signature import agreement_problems, find_signature
+from privacy_assets.release.released_csv import digest_of_csv
+from privacy_assets.release.signature import SignatureFound, agreement_problems, find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.release.withheld import are_withheld, is_withheld, withheld_problems
@@ -107,7 +106,9 @@ def verify_release(
         PEM files of the keys that may have signed it. If there are any, a release is verified only if one of them
         signed it, and the manifest is not parsed before that is known.
     max_bytes : int or None
-        Largest file that is read, and largest size of the unpacked cells of the table; by default 4 GiB.
+        Largest file that is read, and memory that reading may take, by default 4 GiB: the files are read in a process
+        of its own (0.7 seconds), which may use one hour of processor time. None for a release of your own: it is read
+        in this process, without limits.
 
     Returns
     -------
@@ -128,6 +129,22 @@ def verify_release(
     signature = find_signature(directory, data, trusted)
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
+    if max_bytes is None:
+        return _verified(directory, data, signature, max_bytes)
+    asked = (directory.absolute(), data, signature, max_bytes)
+    found = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
+    if found is None:
+        problem = f"it cannot be read within the limits of this verification, {max_bytes / 2**20:,.0f} MiB and one hour"
+        return ReleaseVerification(directory, None, None, (*signature.problems, problem), signature.key_id)
+    return ReleaseVerification(**found | {"directory": directory, "problems": tuple(found["problems"])})
+
+
+def verified_as_json(asked: tuple[Path, bytes, SignatureFound, int]) -> dict[str, Any]:
+    """Verify a release in a process of its own."""
+    return asdict(_verified(*asked)) | {"directory": None}
+
+
+def _verified(directory: Path, data: bytes, signature: SignatureFound, max_bytes: int | None) -> ReleaseVerification:
     try:
         manifest = parse_manifest(data)
     except DamagedManifestError as error:
@@ -138,9 +155,11 @@ def verify_release(
         problems += _digest_problems(manifest)
         problems += _file_problems(directory, manifest, max_bytes)
         problems += _verdict_problems(manifest)
-        problems += _content_problems(directory, manifest, max_bytes)
+        problems += _content_problems(directory, manifest)
     except OSError as error:
         problems.append(f"a file cannot be read ({type(error).__name__})")
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
         problems.append(f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked")
     return ReleaseVerification(
@@ -202,14 +221,14 @@ def _changed(path: Path, shown: str, recorded: Mapping[str, Any]) -> list[str]:
     return [] if is_same else [f"{shown} was changed"]
 
 
-def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     stage = manifest["stage"]
     expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
     others = expected - {f"{stage}.parquet"}
     if set(manifest["files"]) != {*others, *table_files(manifest), REPORT_FILE} or len(others) == len(expected):
         return ["the manifest does not list the files of its formats and its report"]
     columns = [each["column"] for each in manifest["columns"]]
-    table, problem = read_table(directory, manifest, max_bytes)
+    table, problem = read_table(directory, manifest)
     if table is None:
         return [problem] if problem else []  # A changed file is already reported.
     found = ""
@@ -222,7 +241,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
         problems.append("the table does not have the recorded fingerprint")
     give_back_memory()
     if f"{stage}.csv" in expected:
-        problems += _csv_problems(directory / f"{stage}.csv", table, manifest, max_bytes)
+        problems += _csv_problems(f"{stage}.csv", table, manifest)
     if len(table) != manifest["n_records"] or list(table.columns) != columns:
         return [*problems, "the table does not have the recorded columns and number of records"]
     give_back_memory()
@@ -235,31 +254,17 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
     return problems
 
 
-def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
-    """Compare the CSV file and its description with those written for the table; read a file that differs.
+def _csv_problems(name: str, table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+    """Compare the CSV file and its description with those written for the table.
 
     A file that is not as recorded is reported elsewhere, so the recorded digest represents its bytes.
     """
-    described, recorded = manifest.get("csv"), manifest["files"][path.name]
-    if described is None:
+    if "csv" not in manifest:
         return ["the manifest does not describe its CSV file"]
-    if max_bytes is not None and recorded["bytes"] > max_bytes:
-        return []  # Already reported.
-    written = _Digest()
-    is_described = write_csv(written, table) == described
-    if written.sha256.hexdigest() != recorded["sha256"]:
-        return [f"the file {path.name!r} is not the recorded table"]
-    return [] if is_described else ["the manifest does not describe the CSV file of its table"]
-
-
-class _Digest:
-    """A file-like target that keeps only the SHA-256 of the written bytes."""
-
-    def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: bytes | memoryview, /) -> None:
-        self.sha256.update(data)
+    sha256, described = digest_of_csv(table)
+    if sha256 != manifest["files"][name]["sha256"]:
+        return [f"the file {name!r} is not the recorded table"]
+    return [] if described == manifest["csv"] else ["the manifest does not describe the CSV file of its table"]
 
 
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:

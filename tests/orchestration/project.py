@@ -239,7 +239,7 @@ class Project:
     def releases(self, partition: str | None = None, side: str = "synthetic") -> list[Path]:
         directory = self.root / "releases" / NAME / side
         directory = directory if partition is None else directory / partition
-        return [path for path in sorted(directory.glob("2*")) if verify_release(path).verified]
+        return [path for path in sorted(directory.glob("2*")) if verify_release(path, max_bytes=None).verified]
 
     def everything_released(self) -> list[Path]:
         found = (self.root / "releases").rglob("*")

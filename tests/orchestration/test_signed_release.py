@@ -42,14 +42,14 @@ def test_a_release_is_signed_and_says_so_everywhere(project, pair):
     private, public, key_id = pair
     assert project.run(definitions(project, SigningKey(private, key_id=key_id))).success
     (directory,) = released(project)
-    found = verify_release(directory, public_keys=[public])
+    found = verify_release(directory, public_keys=[public], max_bytes=None)
     assert (found.verified, found.signing_key_id, found.trusted_key) == (True, key_id, "key.pub.pem")
     assert condition(directory)["reason"] == f"the release is signed with the key {key_id}"
     manifest = json.loads((directory / "manifest.json").read_text())
     assert manifest["signed_by"] == key_id
     assert manifest["policy"]["required"]["signature"] is True
     (directory / "signature.json").unlink()
-    assert "there is no signature.json" in "; ".join(verify_release(directory).problems)
+    assert "there is no signature.json" in "; ".join(verify_release(directory, max_bytes=None).problems)
 
 
 def test_nothing_of_the_private_key_is_anywhere_but_in_its_file(project, pair, monkeypatch, capfd):
@@ -103,10 +103,10 @@ def test_after_a_rotation_both_releases_verify_with_the_keys_that_signed_them(pr
     assert project.run(definitions(project, SigningKey(old[0]))).success
     assert project.run(definitions(project, SigningKey(new[0])), "anonymized_release").success
     first, second = released(project)
-    assert verify_release(first, public_keys=[old[1]]).verified
-    assert verify_release(second, public_keys=[new[1]]).verified
-    assert not verify_release(second, public_keys=[old[1]]).verified
-    assert all(verify_release(each, public_keys=[old[1], new[1]]).verified for each in (first, second))
+    assert verify_release(first, public_keys=[old[1]], max_bytes=None).verified
+    assert verify_release(second, public_keys=[new[1]], max_bytes=None).verified
+    assert not verify_release(second, public_keys=[old[1]], max_bytes=None).verified
+    assert all(verify_release(each, public_keys=[old[1], new[1]], max_bytes=None).verified for each in (first, second))
 
 
 def test_a_policy_that_demands_a_signature_refuses_definitions_without_a_key(project):
@@ -138,7 +138,9 @@ def test_a_run_cannot_point_to_another_key(project, pair):
             instance=instance,
             run_config={"ops": {f"{NAME}__anonymized_release": {"config": {"signing": {"path": str(other)}}}}},
         )
-    assert [verify_release(each, public_keys=[pair[1]]).verified for each in released(project)] == [True]
+    assert [verify_release(each, public_keys=[pair[1]], max_bytes=None).verified for each in released(project)] == [
+        True
+    ]
 
 
 def test_a_key_among_the_releases_is_refused(project, pair):

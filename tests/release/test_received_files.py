@@ -1,47 +1,40 @@
-import io
-import threading
+import resource
+import signal
 
-from privacy_assets.release.received_files import Unchecked
+import pytest
 
+from privacy_assets.release import received_files
+from privacy_assets.release.received_files import in_limited_process
 
-class SlowFile(io.BytesIO):
-    """A file whose first block comes when it is let go."""
-
-    def __init__(self, data):
-        super().__init__(data)
-        self.is_read, self.may_go_on = threading.Event(), threading.Event()
-
-    def read(self, n_bytes=-1):
-        self.is_read.set()
-        assert self.may_go_on.wait(60)
-        return super().read(n_bytes)
+MIB = 2**20
 
 
-def test_whoever_reads_ahead_takes_nothing_from_those_who_read_the_file_next():
-    file = SlowFile(b"ab" * 1_000)
-    unchecked = Unchecked(file, 10_000)
-    ahead = threading.Thread(target=unchecked.read_all)
-    ahead.start()
-    assert file.is_read.wait(60)
-    ending = threading.Thread(target=unchecked.end)
-    ending.start()
-    ending.join(0.05)
-    assert ending.is_alive(), "a block that is being read is waited for"
-    file.may_go_on.set()
-    ending.join(60)
-    ahead.join(60)
-    assert unchecked.read(10) == b""
-    file.seek(0)
-    assert file.read() == b"ab" * 1_000
+def test_a_function_answers_from_its_process():
+    assert in_limited_process("builtins.sum", range(10), 64 * MIB) == 45
+    assert in_limited_process("builtins.list", ("\ud800", 0.1, None), 64 * MIB) == ["\ud800", 0.1, None]
 
 
-def test_blocks_are_compared_while_others_are_read():
-    data = bytes(range(256)) * 4_000
-    unchecked = Unchecked(io.BytesIO(data), len(data))
-    ahead = threading.Thread(target=lambda: [unchecked.read(1_000) for _ in range(1_024)])
-    ahead.start()
-    for _ in range(20_000):
-        assert unchecked.begins_with(b"")
-    ahead.join(60)
-    assert unchecked.begins_with(data)
-    assert unchecked.is_checked
+def test_no_core_is_left_behind():
+    assert in_limited_process("resource.getrlimit", resource.RLIMIT_CORE, 64 * MIB) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "asked"),
+    [
+        ("builtins.list", range(10**9)),  # 8 GB.
+        ("builtins.sum", range(10**12)),  # Hours.
+        ("signal.raise_signal", signal.SIGABRT),  # As an exception of C++ that nobody catches.
+        ("signal.raise_signal", signal.SIGKILL),
+        ("os._exit", 0),
+        ("builtins.int", "no number"),
+    ],
+)
+def test_whatever_ends_the_process_is_no_answer(monkeypatch, function, asked):
+    monkeypatch.setattr(received_files, "MOST_CPU_SECONDS", 2)
+    assert in_limited_process(function, asked, 64 * MIB) is None
+
+
+def test_a_module_in_the_current_directory_is_not_run(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit(0)")
+    monkeypatch.chdir(tmp_path)
+    assert in_limited_process("builtins.sum", range(3), 64 * MIB) == 3
