@@ -126,11 +126,11 @@ def test_different_numbers_stay_different_or_are_counted(one, other, kind):
                 assert meaning(value) == meaning(result)
 
 
+@pytest.mark.parametrize("dtype", ["float64", object])
 @pytest.mark.parametrize("number", [2**53, -(2**53)])
-def test_a_float_that_may_stand_for_two_integers_is_no_integer(number):
-    kept, failures = convert(
-        pd.Series([float(number), 5.0, float(abs(number) - 1)]), ColumnType("integer", nullable=True)
-    )
+def test_a_float_that_may_stand_for_two_integers_is_no_integer(number, dtype):
+    floats = pd.Series([float(number), 5.0, float(abs(number) - 1)], dtype=dtype)
+    kept, failures = convert(floats, ColumnType("integer", nullable=True))
     assert kept.tolist()[1:] == [5, 2**53 - 1]
     assert dict(failures)["has_type_integer"] == 1
     exact, failures = convert(pd.Series([number, Decimal(number)], dtype=object), ColumnType("integer", nullable=True))

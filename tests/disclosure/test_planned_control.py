@@ -26,10 +26,17 @@ def test_the_rehearsal_agrees_with_the_assessment(n_original, n_control, n_value
     assert planned.detectable_share == planned.detectable_copies / n_original
 
 
-def test_copies_of_people_who_are_all_alike_need_many():
-    alike = judge_by(rehearse(people(900, 2)[["c0", "c1", "name"]], DisclosureSettings()), 600, 300)
-    distinct = judge_by(rehearse(people(900, 100), DisclosureSettings()), 600, 300)
-    assert alike.detectable_copies is None or alike.detectable_copies > 5 * distinct.detectable_copies
+def test_the_more_alike_people_are_the_more_copies_are_needed():
+    needed = []
+    for n_values in (3, 5, 10, 20, 100):
+        table = people(900, n_values)[["c0", "c1", "name"]]
+        needed.append(judge_by(rehearse(table, DisclosureSettings()), 600, 300).detectable_copies)
+    alike, *distinct = needed
+    # Not even copies of everybody would show.
+    assert alike is None
+    assert distinct == sorted(distinct, reverse=True)
+    assert 300 < distinct[0] <= 600
+    assert 5 * distinct[-1] < distinct[0]
 
 
 def test_the_recommended_split_detects_the_share_that_is_asked_for():

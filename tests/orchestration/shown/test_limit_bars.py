@@ -12,6 +12,8 @@ from privacy_assets.orchestration.shown.limit_bars import (
     LIMITS,
     RED,
     SHOWN_IN_PLACE,
+    Bar,
+    limit_bars,
     limits_metadata,
     picture_of_limits,
 )
@@ -80,8 +82,18 @@ def test_an_assessment_is_held_against_the_limits_on_its_side():
         max_size=20,
     )
 )
-def test_the_picture_is_always_small_enough_to_be_shown(figures):
+def test_the_picture_is_always_small_enough_to_be_shown_and_has_the_first_figures_that_fit(figures):
     made = picture_of_limits([verdict(name, value, limit, passed=passed) for name, value, limit, passed in figures])
-    if made:
-        _, lengths, _ = drawn(made)
-        assert all(1 <= length <= 190 for length in lengths)
+    failed_first = [each for each in figures if not each[3]] + [each for each in figures if each[3]]
+    expected = [each for each in failed_first if not METRICS[each[0]].is_yes_no]
+    assert bool(made) == bool(expected)
+    if not made:
+        return
+    texts, lengths, colors = drawn(made)
+    n_drawn = len(lengths)
+    assert n_drawn == len(expected) or len(limit_bars([Bar(*each) for each in expected[: n_drawn + 1]])) >= 1_000
+    shown = expected[:n_drawn]
+    assert texts[::2] == [name for name, *_ in shown]
+    assert colors == [BLUE if passed else RED for *_, passed in shown]
+    shares = [min(value / limit, 2) if limit > 0 else 2 * (value > 0) for _, value, limit, _ in shown]
+    assert lengths == [max(round(95 * share), 1) for share in shares]
