@@ -12,7 +12,9 @@ NEAR = list(CRITERIA).index("near_copies")
 def planted(closeness, owner, of_others, n_records=None):
     n = max(owner) + 1
     others = np.sort(np.array(of_others, np.int32))[::-1]
-    return PlantedCopies(np.ones((n, 6)), np.array(closeness), np.array(owner), others, n_records or len(others))
+    return PlantedCopies(
+        np.ones((n, len(CRITERIA))), np.array(closeness), np.array(owner), others, n_records or len(others)
+    )
 
 
 def plain_marks(closeness, n_closest):
@@ -33,7 +35,7 @@ def test_copies_and_others_share_what_there_is(m, seed):
     others, of_copied = random.integers(0, 60, 400).tolist(), random.integers(30, 90, 20).tolist()
     copies = planted(of_copied, range(20), others)
     d, left = copies.draw(m, random)
-    assert d.shape == (m, 6)
+    assert d.shape == (m, len(CRITERIA))
     assert (np.delete(d, NEAR, axis=1) == 1).all()
     times = random.multinomial(m, np.full(20, 0.05))
     found, left_to_others = copies._closest(times)

@@ -7,16 +7,14 @@ from privacy_assets.release.leakage import MOST_CRITERIA, SPLIT_DIFFERS, TOO_LIT
 from privacy_assets.release.policy import RequiredSettings
 
 POLICY = RequiredSettings()
+EXCESSES = ["inference", *(name for name, criterion in CRITERIA.items() if criterion.share_of)]
 SCORES = {
     "leakage_detected": False,
     "adjusted_p_value": 0.4,
     "detectable_share": 0.006,
     "detectable_people": 18,
     **{f"{name}_adjusted_p_value": 0.4 for name in CRITERIA},
-    "singling_out_interval": [-0.02, 0.03],
-    "linkability_interval": [-0.01, 0.005],
-    "inference_interval": [-0.01, 0.02],
-    "near_copies_interval": [-0.001, 0.002],
+    **{f"{name}_interval": [-0.02, 0.01 * place] for place, name in enumerate(EXCESSES)},
 }
 
 
@@ -24,10 +22,7 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
     found = figures_of_disclosure(SCORES, POLICY)
     assert found.metrics == {
         "leakage_detected": 0.0,
-        "singling_out_excess": 0.03,
-        "linkability_excess": 0.005,
-        "inference_excess": 0.02,
-        "near_copies_excess": 0.002,
+        **{f"{name}_excess": 0.01 * place for place, name in enumerate(EXCESSES)},
     }
     assert found.remark == "copies of fewer than 18 people (0.60% of the originals) might have gone unnoticed"
     assert found.advice == ""
