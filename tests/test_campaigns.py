@@ -1,6 +1,7 @@
 """The campaigns of `benchmarks/campaigns` at 1 % of their length, and that they would find what they look for."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, replace
 
@@ -11,6 +12,7 @@ from tests.shared_data import REPOSITORY
 if not (REPOSITORY / "benchmarks" / "campaigns").exists():
     pytest.skip("the campaigns are not beside these tests", allow_module_level=True)
 
+from benchmarks import result_tables
 from benchmarks.campaigns import full_disk, kill, releases, undoable
 from benchmarks.campaigns.undoable_changes import (
     DILUTION,
@@ -20,6 +22,7 @@ from benchmarks.campaigns.undoable_changes import (
     SPELLING,
     TRANSFORMATIONS,
 )
+from privacy_assets import __version__
 from privacy_assets.release.metrics import METRICS, SIDES
 
 
@@ -140,7 +143,17 @@ def test_every_change_has_a_name_and_what_undoes_it():
     assert len(set(names)) == len(names)
     assert all(each.undone_by and each.family in undoable.FAMILIES for each in TRANSFORMATIONS)
     assert all(each.undone_by and each.missing for each in LATER)
+
+
+def test_the_page_has_every_change_and_counts_every_pair_of_the_kept_run_once():
     page = (REPOSITORY / "docs" / "threat-model.md").read_text(encoding="utf-8")
     told = page[page.index("## What a recipient can undo") :]
-    missing = {each.name for each in (*TRANSFORMATIONS, *LATER) if each.name not in told}
-    assert missing == set()
+    assert {"changes_tried", "changes_not_tried"} <= set(re.findall(r"<!-- generated: (\w+) -->", told))
+    tried, not_tried = result_tables.changes_tried(), result_tables.changes_not_tried()
+    assert {each.name for each in TRANSFORMATIONS if each.name not in tried} == set()
+    assert {each.name for each in LATER if each.name not in not_tried} == set()
+    kept = json.loads((result_tables.RESULTS / __version__ / "undoable.json").read_text(encoding="utf-8"))["figures"]
+    counts = re.findall(r"(?m) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", tried)
+    sums = [sum(int(count.replace(",", "")) for count in column) for column in zip(*counts, strict=True)]
+    assert sums == [kept["pairs"], kept["equal"], kept["worse"], kept["refused"], 0]
+    assert f"**{kept['pairs']:,} pairs**" in told

@@ -482,6 +482,11 @@ def campaign(
             yield from done.result()
 
 
+def key_of(transformation: Transformation, outcome: str) -> str:
+    """Return the name of a kept figure: the pairs of a transformation with an outcome."""
+    return f"{transformation.form}_{transformation.name}_{outcome}".replace(" ", "_").replace(",", "")
+
+
 def main() -> None:
     """Run the campaign, print what each transformation did and a summary; exit with 1 if a verdict got better."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -504,8 +509,7 @@ def main() -> None:
         each = TRANSFORMATIONS[number]
         print(f"{each.form:>10}  {each.name}: " + ", ".join(f"{own[name]} {name}" for name in OUTCOMES if own[name]))
         for outcome in OUTCOMES:
-            key = f"{each.form}_{each.name}_{outcome}".replace(" ", "_").replace(",", "")
-            measured.keep(**{key: own[outcome]})
+            measured.keep(**{key_of(each, outcome): own[outcome]})
     print(f"{total.total()} pairs: " + ", ".join(f"{total[name]} {name}" for name in OUTCOMES))
     measured.keep(pairs=total.total(), **total)
     measured.check("no verdict is better", not any(total[name] for name in FAILURES))
