@@ -38,6 +38,10 @@ EXAMPLES = {
 """By metric, some figures of a manifest and its value. A new metric needs one, too."""
 
 
+def test_every_metric_has_an_example_and_every_example_its_metric():
+    assert set(EXAMPLES) == set(METRICS)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_metric_is_read_where_its_example_has_it(metric):
     figures, value = EXAMPLES[metric]
