@@ -33,19 +33,9 @@ _TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
 def setting(default: Any, description: str, example: Any, *, is_secret: bool = False) -> Any:
     """Describe a field of a dataclass of settings, once for all places that show it.
 
-    The schema of YAML files, ``docs/configuration.md`` and the scaffold are made from it. Fields without a description
-    cannot be written in YAML.
-
-    Parameters
-    ----------
-    default : object
-        The default; `REQUIRED` if the setting must be given, and ``dict`` for an empty mapping.
-    description : str
-        The meaning of the field.
-    example : JSON value
-        A value that can be written in YAML.
-    is_secret : bool
-        Whether the value is not shown with the others.
+    The schema of YAML files, ``docs/configuration.md`` and the scaffold are made from it; fields without a description
+    cannot be written in YAML. The default is `REQUIRED` if the setting must be given, and ``dict`` for an empty
+    mapping. The value of a secret is not shown with the others.
     """
     named: dict[str, Any] = {"default_factory": dict} if default is dict else {"default": default}
     return field(**named, repr=not is_secret, metadata={"description": description, "examples": [example]})
@@ -66,23 +56,14 @@ def described(settings: type[T]) -> type[T]:
 def is_integer(value: object, least: float = -inf, most: float = inf, *, plain: bool = False) -> TypeGuard[int]:
     """Whether a value is an integer from ``least`` to ``most``; a boolean is not.
 
-    Parameters
-    ----------
-    plain : bool
-        Whether it must be Python's own ``int``, which JSON can write, and not one of numpy's.
+    If ``plain``, it must be Python's own ``int``, which JSON can write, and not one of numpy's.
     """
     kinds = (int,) if plain else (int, np.integer)
     return isinstance(value, kinds) and not isinstance(value, bool) and bool(least <= value <= most)
 
 
 def is_number(value: object, low: float = -inf, high: float = inf, *, plain: bool = False) -> TypeGuard[float]:
-    """Whether a value is a finite number from ``low`` to ``high``; a boolean is not.
-
-    Parameters
-    ----------
-    plain : bool
-        As for :func:`is_integer`.
-    """
+    """Whether a value is a finite number from ``low`` to ``high``, ``plain`` as an integer; a boolean is not."""
     kinds = (int, float) if plain else (int, float, np.integer, np.floating)
     if not isinstance(value, kinds) or isinstance(value, bool):
         return False
@@ -93,13 +74,7 @@ def is_number(value: object, low: float = -inf, high: float = inf, *, plain: boo
 def require(
     is_right: bool, setting: str, value: object, expected: str, consequence: str = "Nothing was assessed."
 ) -> None:
-    """Refuse a setting that is not what was expected.
-
-    Raises
-    ------
-    InvalidSettingError
-        If ``is_right`` is false.
-    """
+    """Refuse a setting that is not what was expected."""
     if not is_right:
         raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. {consequence}")
 
@@ -124,13 +99,7 @@ def threads_to_use(n_threads: int | None, consequence: str = "Nothing was assess
 
 
 def require_flag(setting: str, value: object) -> None:
-    """Refuse a setting that is neither True nor False.
-
-    Raises
-    ------
-    InvalidSettingError
-        If it is anything else.
-    """
+    """Refuse a setting that is neither True nor False."""
     require(isinstance(value, bool), setting, value, "True or False")
 
 

@@ -262,16 +262,23 @@ def preprocess(
 
     Definitions: ``docs/mpucc.md``, section "Preparation".
 
-    Parameters ---------- numeric_precision : int or mapping of str to int, optional Decimals (0 to 10) for rounding
-    floats, for all columns or by name. Default: the number in the original. datetime_precision : str or mapping of str
-    to str, optional D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns
-    or by name. Default: the coarsest unit that leaves the original unchanged. deduplicate : bool Whether to drop exact
-    duplicates (after rounding) from each table. With ``person`` these are equal rows of a person, and people who have
-    the same rows. person : str, optional Column of original and control with the person of each row; it is not
-    compared, and the synthetic table must not have it. Default: every record is a person. parts : mapping of str to
-    sequence of str, optional Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is
-    compared like a date. invented : sequence of str Columns of invented values, such as names by a generator; see
-    `encode_columns`.
+    Parameters
+    ----------
+    numeric_precision : int or mapping of str to int, optional
+        Decimals (0 to 10) for rounding floats, for all columns or by name. Default: the number in the original.
+    datetime_precision : str or mapping of str to str, optional
+        D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns or by name.
+        Default: the coarsest unit that leaves the original unchanged.
+    deduplicate : bool
+        Whether to drop exact duplicates (after rounding) from each table. With ``person`` these are equal rows of a
+        person, and people who have the same rows.
+    person : str, optional
+        Column of original and control with the person of each row; it is not compared, and the synthetic table must not
+        have it. Default: every record is a person.
+    parts : mapping of str to sequence of str, optional
+        Columns that are parts of one, by a name for it: ``{"born": ["year", "month", "day"]}`` is compared like a date.
+    invented : sequence of str
+        Columns of invented values, such as names by a generator; see `encode_columns`.
     """
     frames = {"original": original, "synthetic": synthetic}
     if control is not None:

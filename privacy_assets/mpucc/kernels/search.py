@@ -337,22 +337,34 @@ def find_mpuccs(
     Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and a
     few numbers per combination checked.
 
-    Parameters ---------- columns : sequence of ndarray of shape (n_rows,), integer Codes of each column, below
-    ``n_codes``, in the search order, synthetic rows first, then original rows. weights : ndarray of shape (n_rows,),
-    dtype=int32 Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified or
-    singled out. subjects : ndarray of shape (n_rows,), dtype=int32, optional Person of each original row, -1 for people
-    who are not distinguished. A synthetic row is then identified if all original rows with its values belong to one
-    person, and there are at most as many synthetic records as original ones with these values. Default: every original
-    record is a person. is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional Synthetic rows to identify;
-    the others count where they have the same values. Default: all. takes_any : bool Whether a synthetic row is
-    identified by any number of original rows, and not by one alone; not with ``subjects``. only_with_first : bool
-    Search only the combinations that contain the first column. max_combinations : int, optional End before the size
-    with which more combinations than this would be checked. alpha : float or None Order of the Renyi entropy. None: not
-    measured (then ``min_entropy_gain`` must be 0). min_entropy_gain : float Above 0 the search is heuristic: a
-    combination of two or more columns whose normalized entropy is less than this above that of its base (itself without
-    its last column) is neither searched nor extended. with_profile : bool Whether to count the unique rows of each
-    combination. on_progress : callable, optional Called before each level and each batch of a level. An exception that
-    it raises ends the search.
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        Codes of each column, below ``n_codes``, in the search order, synthetic rows first, then original rows.
+    weights : ndarray of shape (n_rows,), dtype=int32
+        Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified or singled
+        out.
+    subjects : ndarray of shape (n_rows,), dtype=int32, optional
+        Person of each original row, -1 for people who are not distinguished. A synthetic row is then identified if all
+        original rows with its values belong to one person, and there are at most as many synthetic records as original
+        ones with these values. Default: every original record is a person.
+    is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
+        Synthetic rows to identify; the others count where they have the same values. Default: all.
+    takes_any : bool
+        Whether a synthetic row is identified by any number of original rows, not by one alone; not with ``subjects``.
+    only_with_first : bool
+        Search only the combinations that contain the first column.
+    max_combinations : int, optional
+        End before the size with which more combinations than this would be checked.
+    alpha : float or None
+        Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
+    min_entropy_gain : float
+        Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
+        above that of its base (itself without its last column) is neither searched nor extended.
+    with_profile : bool
+        Whether to count the unique rows of each combination.
+    on_progress : callable, optional
+        Called before each level and each batch of a level. An exception that it raises ends the search.
     """
     blocks = group_by_width(columns, n_codes)
     search = LevelSearch(
