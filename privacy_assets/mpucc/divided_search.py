@@ -32,7 +32,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     take_rows,
 )
 from privacy_assets.mpucc.kernels.live_classes import identify
-from privacy_assets.mpucc.kernels.people_classes import identify_people
+from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.search import (
     NOT_IDENTIFIED,
     Findings,
@@ -218,7 +218,7 @@ class _SearchBucket:
         if self.level.has_people:
             copies = np.arange(len(rows.number))
             identify_people(combos, is_skipped, 0, n_combos, blocks, len(copies), n_open, n_subject, rows.person,
-                            rows.weight, first, partner, together, is_checked, is_live)  # fmt: skip
+                            rows.weight, first, partner, together, NOTHING, NOTHING, is_checked, is_live)  # fmt: skip
         else:
             # The second copy of an open row that represents others is not open.
             n_copies = np.minimum(rows.weight, 2)

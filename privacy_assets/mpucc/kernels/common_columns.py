@@ -13,99 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
-from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
-from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at, group_by_width, take_rows
-from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, find_people, split_people
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, group_by_width, take_rows
+from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
 
 MOST_COLUMNS = 62
 """Most columns that can be requested at once: one bit each, and one for rows that nothing identifies."""
-
-
-@part
-def _narrow(
-    memory: NDArray[np.uint8],
-    offset: int,
-    shift: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    mids: NDArray[np.int32],
-    n_classes: int,
-    n_open: int,
-    n_codes: int,
-    subject: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    touched: NDArray[np.int32],
-    used: int,
-    common: NDArray[np.int64],
-) -> bool:
-    """Intersect ``common`` of each open row that one more column identifies with ``used``; return whether a part lives.
-
-    Classes as in `people_classes`; ``common`` and ``used`` are sets of columns, one bit each.
-    """
-    is_live = False
-    for i in range(n_classes):
-        start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched, n_found, has_live = find_people(
-            memory, offset, shift, rows, start, mid, end, n_open, n_codes, subject, weight, counts, touched
-        )
-        is_live |= has_live
-        if n_found > 0:
-            for p in range(start, mid):
-                row = rows[p]
-                if row >= n_open:
-                    break
-                if counts[code_at(memory, offset, shift, row), 0] > 0:
-                    common[row] &= used
-        for t in range(n_touched):
-            counts[touched[t], 0] = 0
-    return is_live
-
-
-@kernel
-def narrow_common(
-    candidates: NDArray[np.int16],
-    used: NDArray[np.int64],
-    begin: int,
-    stop: int,
-    blocks: CodeBlocks,
-    n_rows: int,
-    n_open: int,
-    n_synthetic: int,
-    subject: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    common: NDArray[np.int64],
-    is_live: NDArray[np.bool_],
-) -> None:
-    """Search the candidates like ``people_classes.identify_people``, for common columns.
-
-    ``used`` has the columns of each candidate as a set of bits. Written are ``common``, the set of each open row,
-    intersected with that of each candidate that identifies it, and ``is_live``, whether larger combinations can
-    identify rows.
-    """
-    memory, offset, shift, n_codes, _ = blocks
-    size = candidates.shape[1]
-    rows, starts, mids, n_classes, prefix, counts, touched = begin_lists(
-        size, n_rows, n_open, n_synthetic, 2, n_codes, N_COUNTS
-    )
-    depth = 0
-    for i in range(begin, stop):
-        depth = count_shared(prefix, depth, candidates, i)
-        while depth < size - 1 and n_classes[depth] > 0:
-            c, d, e = candidates[i, depth], depth, depth + 1
-            n_classes[e] = split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
-                                        n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
-                                        mids[e])  # fmt: skip
-            prefix[depth] = c
-            depth += 1
-        if n_classes[depth] == 0:
-            continue
-        c, d = candidates[i, depth], depth
-        is_live[i] = _narrow(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                             n_open, n_codes[c], subject, weight, counts, touched, used[i], common)  # fmt: skip
 
 
 def find_common_columns(
@@ -167,13 +81,14 @@ def _search(
     open_rows = np.flatnonzero(is_open)
     rows = np.concatenate([open_rows, np.flatnonzero(~is_open), np.arange(n_synthetic, len(weights))])
     own, of_rows, records = take_rows(blocks, rows), subjects[rows], weights[rows]
-    is_live = np.zeros(len(combos), np.bool_)
+    is_skipped, is_checked, is_live = (np.zeros(len(combos), np.bool_) for _ in range(3))
+    no_rows = np.zeros(0, np.int32)
 
     def task(slices: Iterator[tuple[int, int]]) -> NDArray[np.int64]:
         narrowed = common[open_rows]
         for begin, stop in slices:
-            narrow_common(combos, used, begin, stop, own, len(rows), len(open_rows), n_synthetic, of_rows, records,
-                          narrowed, is_live)  # fmt: skip
+            identify_people(combos, is_skipped, begin, stop, own, len(rows), len(open_rows), n_synthetic, of_rows,
+                            records, NOTHING, no_rows, no_rows, used, narrowed, is_checked, is_live)  # fmt: skip
         return narrowed
 
     for narrowed in pool.run(len(combos), task):

@@ -15,6 +15,8 @@ from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 
 # The columns of the counts of a value: rows and records of both tables, the person, and two positions in lists.
 N_COUNTS = 7
+NOTHING = np.zeros(0, np.int64)
+"""In place of sets of columns, if they are not narrowed."""
 
 
 @part
@@ -221,11 +223,14 @@ def _match_people(
     first: NDArray[np.int64],
     partner: NDArray[np.int32],
     together: NDArray[np.int32],
+    used: int,
+    common: NDArray[np.int64],
 ) -> bool:
     """Record every open synthetic row that one more column lets single out a person; return whether a part is live.
 
     ``first[s]`` keeps the smallest ordinal (ordinals are ascending), ``partner[s]`` the first original row of that
-    class and ``together[s]`` its synthetic records.
+    class and ``together[s]`` its synthetic records. If ``common`` is not empty, ``common[s]`` is intersected with
+    ``used`` instead: sets of columns, one bit each.
     """
     is_live = False
     for i in range(n_classes):
@@ -240,7 +245,11 @@ def _match_people(
                 if row >= n_open:
                     break
                 value = code_at(memory, offset, shift, row)
-                if counts[value, 0] > 0 and first[row] > ordinal:
+                if counts[value, 0] == 0:
+                    continue
+                if len(common) > 0:
+                    common[row] &= used
+                elif first[row] > ordinal:
                     first[row] = ordinal
                     partner[row] = counts[value, 5]
                     together[row] = counts[value, 1]
@@ -264,13 +273,16 @@ def identify_people(
     first: NDArray[np.int64],
     partner: NDArray[np.int32],
     together: NDArray[np.int32],
+    used: NDArray[np.int64],
+    common: NDArray[np.int64],
     is_checked: NDArray[np.bool_],
     is_live: NDArray[np.bool_],
 ) -> None:
     """Search the candidates from ``begin`` to ``stop`` like ``live_classes.identify``, by person.
 
     ``subject`` is the person of each original row, -1 if several people have the records of this one, and ``weight``
-    the records of each row. Written are ``first``, ``partner`` and ``together``, see :func:`_match_people`.
+    the records of each row. Written are ``first``, ``partner`` and ``together``, see :func:`_match_people`; or, if they
+    are not empty, ``common`` by the columns that each candidate has ``used``.
     """
     memory, offset, shift, n_codes, _ = blocks
     size = candidates.shape[1]
@@ -295,4 +307,4 @@ def identify_people(
         c, d = candidates[i, depth], depth
         is_live[i] = _match_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
                                    n_open, n_codes[c], subject, weight, counts, touched, i, first, partner,
-                                   together)  # fmt: skip
+                                   together, used[i] if len(used) > 0 else 0, common)  # fmt: skip

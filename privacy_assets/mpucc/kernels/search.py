@@ -41,7 +41,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     take_rows,
 )
 from privacy_assets.mpucc.kernels.live_classes import identify
-from privacy_assets.mpucc.kernels.people_classes import identify_people
+from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
 NOT_IDENTIFIED = np.iinfo(np.int64).max
@@ -268,7 +268,8 @@ class LevelSearch:
                              self.takes_any, first, partner, is_checked, is_live)  # fmt: skip
                 else:
                     identify_people(combos, is_skipped, begin, stop, blocks, len(rows), n_open, n_subject, subjects,
-                                    weights, first, partner, together, is_checked, is_live)  # fmt: skip
+                                    weights, first, partner, together, NOTHING, NOTHING, is_checked,
+                                    is_live)  # fmt: skip
             return first, partner, together
 
         first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int64)
