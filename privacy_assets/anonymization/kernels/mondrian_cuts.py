@@ -168,15 +168,21 @@ def sort_set(n_listed: int, j: int, dimensions: Dimensions, lists: Lists) -> Non
 
 
 @inlined_part
-def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
-    """Shrink an ordered dimension of the box to its non-empty bins; return the width of the dimension."""
+def tighten_between(first: int, last: int, n_listed: int, j: int, dimensions: Dimensions, box: Box) -> float:
+    """Shrink an ordered dimension of the box to its outermost non-empty bins; return the width of the dimension."""
     if dimensions.nodes.n_levels[j] > 0:
-        return width_of_nodes(dimensions, j, lists.bins[0], lists.bins[n_listed - 1])
+        return width_of_nodes(dimensions, j, first, last)
     if dimensions.is_set[j]:
         return (n_listed - 1) / (dimensions.n_values[j] - 1) if n_listed > 1 else 0.0
-    box.low[j] = max(box.low[j], box.base[j] + (lists.bins[0] << box.shift[j]))
-    box.high[j] = min(box.high[j], box.base[j] + ((lists.bins[n_listed - 1] + 1) << box.shift[j]) - 1)
+    box.low[j] = max(box.low[j], box.base[j] + (first << box.shift[j]))
+    box.high[j] = min(box.high[j], box.base[j] + ((last + 1) << box.shift[j]) - 1)
     return width_between(dimensions, j, box.low[j], box.high[j])
+
+
+@inlined_part
+def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
+    """Shrink an ordered dimension of the box to the listed bins; return the width of the dimension."""
+    return tighten_between(lists.bins[0], lists.bins[n_listed - 1], n_listed, j, dimensions, box)
 
 
 @inlined_part
@@ -283,6 +289,29 @@ def keep_cut(place: int, j: int, dimensions: Dimensions, box: Box, lists: Lists,
         cut[RIGHT_LOW] = max(box.low[j], box.base[j] + (lists.bins[place + 1] << box.shift[j]))
 
 
+@inlined_part
+def try_cuts(
+    size: int,
+    width: float,
+    n_listed: int,
+    j: int,
+    dimensions: Dimensions,
+    box: Box,
+    lists: Lists,
+    models: Models,
+    evidence: Evidence | None,
+    best: float,
+    cut: NDArray[np.int64],
+) -> float:
+    """Record the best allowable cut of one dimension if it scores above the best so far; return the best score."""
+    score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
+    if box.shift[j] > 0 and place == NO_CUT:
+        cut[IS_COARSE] = 1
+    if score > best:
+        keep_cut(place, j, dimensions, box, lists, cut)
+    return max(best, score)
+
+
 @part
 def decide(
     size: int,
@@ -311,12 +340,7 @@ def decide(
             continue
         if dimensions.is_set[j]:
             sort_set(n_listed, j, dimensions, lists)
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
-        if box.shift[j] > 0 and place == NO_CUT:
-            cut[IS_COARSE] = 1
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, lists, cut)
+        best = try_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence, best, cut)
 
 
 @part
@@ -347,7 +371,4 @@ def decide_on_codes(
         width = take_codes(n_listed, j, dimensions, box, lists)
         if not can_score(size, width, best, models):
             continue
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, lists, cut)
+        best = try_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence, best, cut)

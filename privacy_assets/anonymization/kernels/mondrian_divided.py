@@ -22,14 +22,13 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     can_score,
     decide,
     decide_on_codes,
-    keep_cut,
     list_bins,
     make_box,
     set_bins,
     sort_set,
     take_codes,
     tighten,
-    weigh_cuts,
+    try_cuts,
 )
 from privacy_assets.kernels.compilation import kernel
 
@@ -196,9 +195,4 @@ def _choose_cut_of_sides(
             evidence.right[value] = 0
             for x in range(stop - begin):
                 evidence.right[value] += evidence.by_bin[x, value]
-        score, place = weigh_cuts(size, width, stop - begin, j, dimensions, box, own, models, evidence)
-        if box.shift[j] > 0 and place == NO_CUT:
-            cut[IS_COARSE] = 1
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, own, cut)
+        best = try_cuts(size, width, stop - begin, j, dimensions, box, own, models, evidence, best, cut)

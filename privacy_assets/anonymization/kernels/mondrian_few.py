@@ -21,14 +21,12 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     Dimensions,
     Lists,
     can_score,
-    keep_cut,
     sort_set,
-    weigh_cuts,
-    width_between,
-    width_of_nodes,
+    tighten_between,
+    try_cuts,
 )
 from privacy_assets.kernels.bit_sets import BITS, count_ones, place_of_highest, place_of_lowest
-from privacy_assets.kernels.compilation import inlined_part, part
+from privacy_assets.kernels.compilation import part
 
 ONE = np.uint64(1)
 
@@ -65,22 +63,6 @@ def count_few_rows(
         occupied[j] = word
 
 
-@inlined_part
-def _tighten(word: np.uint64, j: int, dimensions: Dimensions, box: Box) -> float:
-    """Shrink an ordered dimension of the box to the bins of a word; return the width of the dimension."""
-    width: float
-    if dimensions.nodes.n_levels[j] > 0:
-        width = width_of_nodes(dimensions, j, int(place_of_lowest(word)), int(place_of_highest(word)))
-        return width
-    if dimensions.is_set[j]:
-        width = (np.int64(count_ones(word)) - 1) / (dimensions.n_values[j] - 1)
-        return width
-    box.low[j] = max(box.low[j], box.base[j] + (place_of_lowest(word) << box.shift[j]))
-    box.high[j] = min(box.high[j], box.base[j] + ((place_of_highest(word) + 1) << box.shift[j]) - 1)
-    width = width_between(dimensions, j, box.low[j], box.high[j])
-    return width
-
-
 @part
 def decide_on_few(
     size: int,
@@ -111,7 +93,8 @@ def decide_on_few(
             if not dimensions.is_set[j]:
                 box.low[j] = box.high[j] = box.base[j] + b
             continue
-        width = _tighten(word, j, dimensions, box)
+        lowest, highest = int(place_of_lowest(word)), int(place_of_highest(word))
+        width = tighten_between(lowest, highest, int(count_ones(word)), j, dimensions, box)
         n_listed = 0
         while word != 0:
             b = place_of_lowest(word)
@@ -124,9 +107,4 @@ def decide_on_few(
             continue
         if dimensions.is_set[j]:
             sort_set(n_listed, j, dimensions, lists)
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
-        if box.shift[j] > 0 and place == NO_CUT:
-            cut[IS_COARSE] = 1
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, lists, cut)
+        best = try_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence, best, cut)

@@ -21,11 +21,10 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     Dimensions,
     Lists,
     can_score,
-    keep_cut,
     list_bins,
     sort_set,
     tighten,
-    weigh_cuts,
+    try_cuts,
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_codes, list_single_codes
 from privacy_assets.kernels.compilation import allocating_part
@@ -242,11 +241,6 @@ def decide_on_rows(
             sort_set(n_listed, j, dimensions, listed)
         if guard is not None:
             evidence = _gather(rows, begin, stop, j, n_listed, box, listed, place_of_bin, models, guard, present)
-            score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, evidence)
+            best = try_cuts(size, width, n_listed, j, dimensions, box, listed, models, evidence, best, cut)
         else:
-            score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, None)
-        if box.shift[j] > 0 and place == NO_CUT:
-            cut[IS_COARSE] = 1
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, listed, cut)
+            best = try_cuts(size, width, n_listed, j, dimensions, box, listed, models, None, best, cut)
