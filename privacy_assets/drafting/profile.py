@@ -218,11 +218,6 @@ class RowSample:
         """Number of rows so far."""
         return self._n_seen
 
-    @property
-    def is_all(self) -> bool:
-        """Whether every row is kept."""
-        return self._step == 1
-
     def see(self, block: pd.DataFrame) -> None:
         """Add a block."""
         numbered = block.set_axis(range(self._n_seen, self._n_seen + len(block)), axis=0)

@@ -61,14 +61,6 @@ def forget_in_basis(
     return _as_frame(canonical_basis([(premise, head) for premise, head in sorted(units)]), place)
 
 
-def canonical_form(basis: pd.DataFrame, *, max_implications: int = MAX_IMPLICATIONS) -> pd.DataFrame:
-    """Return the stem basis of what follows from implications; arguments and columns as of :func:`forget_in_basis`."""
-    place = _places(basis)
-    _require_few(len(basis), max_implications)
-    rules = zip(basis["premise"], basis["conclusion"], strict=True)
-    return _as_frame(canonical_basis([(_bits(p, place), _bits(c, place)) for p, c in rules]), place)
-
-
 def resolve(
     units: set[Unit], wanted: int, *, is_reduced: bool = True, max_implications: int = MAX_IMPLICATIONS
 ) -> set[Unit]:
