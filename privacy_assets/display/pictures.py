@@ -13,7 +13,7 @@ SMALLEST_GROUP_DRAWN = 5
 MOST_COLUMNS_DRAWN = 30
 COLORS = 32
 BLUE, GRAY = "#3b6ea8", "#9aa5b1"
-GREEN, AMBER, RED = "#1b7f5c", "#c9a227", "#b3261e"
+GREEN, AMBER, RED, ORANGE = "#1b7f5c", "#c9a227", "#b3261e", "#c26a1c"
 
 
 class Drawn(NamedTuple):

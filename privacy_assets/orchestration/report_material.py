@@ -20,6 +20,7 @@ from privacy_assets.orchestration.settings.engine import engine_name
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
+from privacy_assets.release.manifest import WITHHELD, WITHHELD_IN_WORDS, is_withheld
 from privacy_assets.release.metrics import (
     DISCLOSURE,
     MPUCC,
@@ -29,9 +30,8 @@ from privacy_assets.release.metrics import (
     SIDES,
     UTILITY,
 )
-from privacy_assets.release.pictures import draw_limits
+from privacy_assets.release.outcomes import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
-from privacy_assets.release.withheld import IN_WORDS, WITHHELD, is_withheld
 from privacy_assets.storage.memory import give_back_memory
 
 SECRETS = ("seed", "scale_digests")
@@ -110,7 +110,7 @@ def without_figures(record: ReleaseRecord, report: ReportMaterial) -> tuple[Rele
         settings={stage: own for stage, own in record.settings.items() if stage not in SIDES},
         figures_withheld=True,
     )
-    return published, ReportMaterial(refusals=report.refusals, notes=(IN_WORDS,))
+    return published, ReportMaterial(refusals=report.refusals, notes=(WITHHELD_IN_WORDS,))
 
 
 def _without_figure(verdict: Verdict, record: ReleaseRecord) -> Verdict:

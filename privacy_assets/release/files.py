@@ -26,6 +26,7 @@ from privacy_assets.release.manifest import (
     MANIFEST_VERSION,
     REPORT_FILE,
     SIGNATURE_FILE,
+    WITHHELD_KEY,
     digest_of,
     read_manifest,
     read_manifest_bytes,
@@ -36,7 +37,6 @@ from privacy_assets.release.signature import write_signature
 from privacy_assets.release.signing import Signer
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.waivers import Waiver
-from privacy_assets.release.withheld import KEY as WITHHELD_KEY
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.durable_files import (
     PRIVATE_DIRECTORY_MODE,

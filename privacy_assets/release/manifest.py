@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from privacy_assets.release.metrics import SIDES
-from privacy_assets.release.parts import are_parts
+from privacy_assets.release.metrics import METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.parquet_parts import MOST_PARTS, part_name
 
 MANIFEST_FILE = "manifest.json"
 REPORT_FILE = "report.html"
@@ -30,6 +30,15 @@ MANIFEST_KEYS = {
 }
 OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "parts", "figures_withheld", "engine"})
 """Keys that are not in every release, such as those for CSV files and tables in parts."""
+
+
+WITHHELD_KEY = "figures_withheld"
+"""True if the figures that were computed on people's records are left out of a differentially private release."""
+WITHHELD = "withheld"
+WITHHELD_IN_WORDS = (
+    "The figures that were computed on the people's records are withheld, and so are their pictures. The decisions on "
+    "limits and conditions, and the number of refusals, depend on these figures and have no guarantee."
+)
 
 
 class DamagedManifestError(ValueError):
@@ -108,6 +117,24 @@ def is_sha256(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 
+def are_withheld(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a release withholds its figures."""
+    return manifest.get(WITHHELD_KEY) is True
+
+
+def is_withheld(metric: str) -> bool:
+    """Return whether the figure of a limit is withheld if figures are: all except those of the guarantee."""
+    return METRICS[metric].assessment != PRIVACY_BUDGET
+
+
+def table_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the names of the Parquet files of a release, in the order of their rows."""
+    name = f"{manifest['stage']}.parquet"
+    if "parts" not in manifest:
+        return [name]
+    return [f"{name}/{part_name(place)}" for place in range(len(manifest["parts"]["rows"]))]
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -135,6 +162,15 @@ def _are_formats(value: object) -> bool:
     if not isinstance(value, list) or not all(each in FORMATS for each in value):
         return False
     return value == sorted(set(value))
+
+
+def _are_parts(value: object) -> bool:
+    if not isinstance(value, dict) or set(value) != {"rows_per_part", "rows"}:
+        return False
+    each, rows = value["rows_per_part"], value["rows"]
+    if not is_integer(each, 1) or not isinstance(rows, list) or not 1 < len(rows) <= MOST_PARTS:
+        return False
+    return all(is_integer(own, 1) for own in rows) and all(own == each for own in rows[:-1]) and rows[-1] <= each
 
 
 def _are_columns(value: object) -> bool:
@@ -176,7 +212,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
-    "parts": are_parts,
+    "parts": _are_parts,
     "engine": lambda value: isinstance(value, str) and ENGINE.fullmatch(value) is not None,
     "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "figures_withheld": lambda value: value is True,

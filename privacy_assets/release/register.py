@@ -21,17 +21,17 @@ from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
     MANIFEST_FILE,
     REPORT_FILE,
+    WITHHELD,
     DamagedManifestError,
+    are_withheld,
     parse_manifest,
     read_manifest_bytes,
 )
-from privacy_assets.release.metrics import METRICS, UTILITY, shown_figure
-from privacy_assets.release.pages import page_template
-from privacy_assets.release.register_figures import Trend, interval_of, trends_of
+from privacy_assets.release.metrics import METRICS, UTILITY
+from privacy_assets.release.outcomes import Outcome, outcome_of, page_template
 from privacy_assets.release.signature import find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
-from privacy_assets.release.withheld import WITHHELD, are_withheld, is_withheld
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
 
 REGISTER_FILE = "index.html"
@@ -41,6 +41,9 @@ REGISTER_MODE = 0o644
 SECONDS_TO_WAIT = 30.0
 MOST_COLUMNS_NAMED = 12
 MOST_WAIVERS_NAMED = 20
+WIDTH, HEIGHT, MARGIN = 220, 48, 4
+MOST_POINTS = 200
+FEWEST_POINTS = 2
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,23 @@ class RecordedRun(NamedTuple):
     failed: tuple[str, ...]
 
 
-class _Figure(NamedTuple):
-    name: str
+class Trend(NamedTuple):
+    """A limited figure of one table over its releases.
+
+    Attributes
+    ----------
+    metric : str
+        Its name in words.
+    text : str
+        Description of the picture in words.
+    found, limits : str
+        Points of the lines of the figure and of its limit, in the format of an SVG polyline.
+    """
+
+    metric: str
+    text: str
     found: str
-    bound: str
-    interval: str
-    kind: str
+    limits: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,7 @@ class RegisterEntry:
     verdict: str = ""
     kind: str = "good"
     n_records: int = 0
-    figures: tuple[_Figure, ...] = ()
+    figures: tuple[Outcome, ...] = ()
     worth: str = ""
     refusals_before: int = 0
     waivers: tuple[str, ...] = ()
@@ -243,6 +257,39 @@ def render_register(
     )
 
 
+def trends_of(releases: Sequence[tuple[str, Sequence[Verdict]]]) -> tuple[Trend, ...]:
+    """Return how each limited figure of a table changed over its releases, oldest first.
+
+    Parameters
+    ----------
+    releases : sequence of (str, sequence of Verdict)
+        Time and limits of each release. Only the last 200 are drawn, and figures of at least two releases.
+    """
+    series: dict[str, list[tuple[float, float]]] = {}
+    for _, outcomes in releases[-MOST_POINTS:]:
+        for verdict in outcomes:
+            if verdict.value is not None and verdict.limit is not None:
+                series.setdefault(str(verdict.metric), []).append((float(verdict.value), float(verdict.limit)))
+    return tuple(_drawn(metric, points) for metric, points in series.items() if len(points) >= FEWEST_POINTS)
+
+
+def _drawn(metric: str, points: Sequence[tuple[float, float]]) -> Trend:
+    every = [value for point in points for value in point]
+    low, high = min(every), max(every)
+    across = (WIDTH - 2 * MARGIN) / (len(points) - 1)
+    upwards = (HEIGHT - 2 * MARGIN) / ((high - low) or 1)
+
+    def line(which: int) -> str:
+        return " ".join(
+            f"{MARGIN + place * across:.1f},{HEIGHT - MARGIN - (point[which] - low) * upwards:.1f}"
+            for place, point in enumerate(points)
+        )
+
+    (first, _), (last, limit) = points[0], points[-1]
+    text = f"{number(first)} to {number(last)} over {len(points)} releases; limit now {number(limit)}"
+    return Trend(metric.replace("_", " "), text, line(0), line(1))
+
+
 def open_refusals(entries: Sequence[RegisterEntry], refusals: Sequence[RecordedRun]) -> tuple[OpenRefusal, ...]:
     """Return the tables that were refused after their last release, latest first."""
     last: dict[str, datetime] = {}
@@ -323,7 +370,7 @@ def _described(
         verdict=said,
         kind="waived" if waived else "warning" if warnings else "good",
         n_records=int(manifest["n_records"]),
-        figures=tuple(_figure(verdict, manifest) for verdict in outcomes),
+        figures=tuple(outcome_of(verdict, manifest) for verdict in outcomes),
         worth=WITHHELD if are_withheld(manifest) else _worth(manifest["figures"].get(UTILITY, {})),
         refusals_before=int(manifest["refusals_before"]),
         waivers=tuple(
@@ -365,21 +412,6 @@ def _created_at(directory: Path, manifest: Mapping[str, Any]) -> datetime:
 
 def _table_name(release: str, side: str, partition: str | None) -> str:
     return f"{_short(release)}, {side}" + ("" if partition is None else f", {_short(partition)}")
-
-
-def _figure(verdict: Verdict, manifest: Mapping[str, Any]) -> _Figure:
-    metric, limit = str(verdict.metric), float(verdict.limit or 0)
-    value = limit if verdict.value is None else float(verdict.value)
-    found, bound = shown_figure(metric, str(verdict.direction), value, limit)
-    absent = WITHHELD if are_withheld(manifest) and is_withheld(metric) else "no value"
-    kind = "waived" if verdict.waived_by is not None else "good" if verdict.passed else "warning"
-    return _Figure(
-        metric.replace("_", " "),
-        absent if verdict.value is None else found,
-        bound,
-        interval_of(metric, manifest["figures"]),
-        kind,
-    )
 
 
 def _worth(scores: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -16,18 +16,10 @@ from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import (
-    DISCLOSURE,
-    METRICS,
-    MPUCC,
-    SEMANTIC,
-    STATISTICS,
-    UTILITY,
-    shown_figure,
-)
-from privacy_assets.release.pages import page_template
+from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
+from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
+from privacy_assets.release.outcomes import in_words, outcome_of, page_template
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
-from privacy_assets.release.register_figures import interval_of
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
 from privacy_assets.release.report_front import (
     HEADINGS_OF_LIMITS,
@@ -46,7 +38,6 @@ from privacy_assets.release.report_words import (
     plain_words,
     worth_in_words,
 )
-from privacy_assets.release.withheld import IN_WORDS, WITHHELD, are_withheld, is_withheld
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 
 TEMPLATE = "report.html"
@@ -117,20 +108,6 @@ class _Table:
     """Positions of columns that are aligned as numbers."""
 
 
-class _Outcome(NamedTuple):
-    """A limit and its outcome."""
-
-    metric: str
-    meaning: str
-    found: str
-    limit: str
-    interval: str
-    word: str
-    kind: str
-    """"good", "warning", "refused" or "waived": the color of the word."""
-    advice: str
-
-
 def render_report(
     manifest: Mapping[str, Any], material: ReportMaterial, refusal: str | None = None, *, is_remade: bool = False
 ) -> str:
@@ -155,7 +132,7 @@ def render_report(
     decided = [Verdict.from_json(verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
     limits = [
-        _outcome(verdict, manifest, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None
+        _limit(verdict, manifest, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None
     ]
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
@@ -184,7 +161,7 @@ def render_report(
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds, rated=refusal is None),
-        caveats=((IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
+        caveats=((WITHHELD_IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_Table(
             "The legal criteria (WP216) and the findings",
             HEADINGS,
@@ -199,7 +176,7 @@ def render_report(
         # A low score is no reason to do less about a refusal.
         risk_levels=() if side != "synthetic" else RISK_LEVELS if refusal is None else RISK_LEVELS[:-1],
         risk_level=None if score is None else risk_level(score),
-        advised=[outcome for outcome in limits if outcome.advice],
+        advised=[limit for limit in limits if limit["advice"]],
         measured=list(_measured_tables(manifest["figures"], material, bounds)),
         settings=[*_unknown_table(manifest["settings"]), *_settings_tables(manifest["settings"])],
         policy=_policy_table(manifest["policy"]),
@@ -211,45 +188,28 @@ def render_report(
     )
 
 
-def _outcome(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bool) -> _Outcome:
-    name = str(verdict.metric)
-    metric = METRICS[name]
-    word, kind = ("met", "good") if verdict.passed else ("not met: warning", "warning")
-    if verdict.blocks:
-        word, kind = "not met: refused", "refused"
-    if verdict.waived_by is not None:
-        word, kind = "not met: waived", "waived"
-    found, bound = WITHHELD if are_withheld(manifest) and is_withheld(name) else "no value", ""
-    if verdict.limit is not None:
-        value = verdict.limit if verdict.value is None else verdict.value
-        shown, bound = shown_figure(name, str(verdict.direction), value, verdict.limit)
-        found = found if verdict.value is None else shown
+def _limit(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bool) -> dict[str, str]:
+    """Return a limit and its outcome, for the template."""
+    shown, metric = outcome_of(verdict, manifest), METRICS[str(verdict.metric)]
+    word = {"good": "met", "warning": "not met: warning", "refused": "not met: refused", "waived": "not met: waived"}
+    named = shown._asdict() | {"word": word[shown.kind], "meaning": in_words(metric.meaning), "advice": verdict.advice}
     if metric.needs_sensitive and not has_sensitive:
-        found, word = "no sensitive column", "does not apply"
-    return _Outcome(
-        metric=_in_words(name),
-        meaning=_in_words(metric.meaning),
-        found=found,
-        limit=bound,
-        interval=interval_of(name, manifest["figures"]),
-        word=word,
-        kind=kind,
-        advice=verdict.advice,
-    )
+        named |= {"found": "no sensitive column", "word": "does not apply"}
+    return named
 
 
 def _figure_tables(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> Iterator[_Table]:
     """Yield a table of the plain figures of each assessment, in their order."""
     for assessment, own in figures.items():
         rows = [
-            (f"{_in_words(name)}, bits", number(value / log(2)))
+            (f"{in_words(name)}, bits", number(value / log(2)))
             if name in IN_NATS and isinstance(value, int | float)
-            else (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value, bounds))
+            else (FIGURES_IN_WORDS.get(name, in_words(name)), _figure(name, value, bounds))
             for name, value in own.items()
             if isinstance(value, int | float | str)
         ]
         if rows:
-            yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
+            yield _Table(f"Figures: {in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
 
 
 def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
@@ -261,7 +221,7 @@ def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
             ("Figure", "Value", "95 % interval from", "to"),
             [
                 (
-                    _in_words(name),
+                    in_words(name),
                     f"{figures[name]:.3f}",
                     f"{figures[f'{name}_lower']:.3f} to {figures[f'{name}_upper']:.3f}",
                 )
@@ -283,7 +243,7 @@ def _sensitive_table(figures: Mapping[str, Any], bounds: Mapping[str, float]) ->
     names = list(dict.fromkeys(name for own in by_column.values() for name in own))
     return _Table(
         "Sensitive columns: the worst class of each",
-        ("Column", *map(_in_words, names)),
+        ("Column", *map(in_words, names)),
         [
             (column, *(_figure(METRIC_OF_COLUMN.get(name, name), own.get(name), bounds) for name in names))
             for column, own in by_column.items()
@@ -362,7 +322,7 @@ def _measured_tables(
         columns = [name for name in advice.columns if advice[name].notna().any()]
         yield _Table(
             "Semantic risk if columns were forgotten",
-            tuple(_in_words(name) for name in columns),
+            tuple(in_words(name) for name in columns),
             [
                 tuple(_figure(name, row[name], bounds) for name in columns)
                 for row in advice.head(MOST_ROWS).to_dict("records")
@@ -393,9 +353,9 @@ def _unknown_table(settings: Mapping[str, Any]) -> Iterator[_Table]:
 def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
     for stage, own in settings.items():
         named = own if isinstance(own, Mapping) else {stage: own}
-        rows = [(_in_words(name), _setting(name, value)) for name, value in named.items()]
+        rows = [(in_words(name), _setting(name, value)) for name, value in named.items()]
         if rows:
-            yield _Table(f"Settings: {_in_words(stage)}", ("Setting", "Value"), rows)
+            yield _Table(f"Settings: {in_words(stage)}", ("Setting", "Value"), rows)
 
 
 def _setting(name: str, value: Any) -> str:
@@ -411,9 +371,7 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
     required = policy["required"].items()
     # If it is not set, the figures have the number of people required.
     rows += [
-        (f"required: {_in_words(name)}", _text(value, _exactly))
-        for name, value in required
-        if not _is_open(name, value)
+        (f"required: {in_words(name)}", _text(value, _exactly)) for name, value in required if not _is_open(name, value)
     ]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
@@ -422,7 +380,7 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
 def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
     names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
     rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
-    return _Table("Columns of the release and their roles", ("Column", *(_in_words(name) for name in names)), rows)
+    return _Table("Columns of the release and their roles", ("Column", *(in_words(name) for name in names)), rows)
 
 
 def _is_open(name: str, value: Any) -> bool:
@@ -438,7 +396,7 @@ def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
             each["role"],
             percent(each["share_distinct"]),
             percent(each["share_alone"]),
-            ", ".join(each["reads_like"]) or _in_words(each["finding"]),
+            ", ".join(each["reads_like"]) or in_words(each["finding"]),
             each["leaves_as_is"] or ("not required" if each["finding"] == "ordinary" else NOT_DECLARED),
         )
         for each in first
@@ -461,11 +419,7 @@ def _files_table(files: Mapping[str, Any]) -> _Table:
 def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
     shown = ("metric", "limit", "figure", "person", "reason", "signed_on", "expires_on", "file")
     rows = [tuple(_text(waiver[name], _exactly) for name in shown) for waiver in waivers]
-    return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
-
-
-def _in_words(name: str) -> str:
-    return name.replace("_", " ")
+    return _Table("Waivers under which these records were released", tuple(map(in_words, shown)), rows)
 
 
 def _moment(text: str) -> str:

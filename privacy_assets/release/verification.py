@@ -4,18 +4,22 @@ import contextlib
 import itertools
 import math
 import os
+import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.columns.masks import ReleaseModel, columns_of
 from privacy_assets.disclosure.leaving_columns import recorded_problems
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
 
@@ -27,21 +31,22 @@ from privacy_assets.release.manifest import REPORT_FILE as REPORT_FILE
 from privacy_assets.release.manifest import (
     SIGNATURE_FILE,
     DamagedManifestError,
+    are_withheld,
     digest_of,
+    is_withheld,
     parse_manifest,
     read_manifest_bytes,
+    table_files,
 )
-from privacy_assets.release.metrics import ANONYMITY, METRICS
-from privacy_assets.release.parts import files_of_parts, read_table, table_files
+from privacy_assets.release.metrics import ANONYMITY, METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import in_limited_process, is_as_recorded, open_regular
-from privacy_assets.release.recorded_rare_values import rare_values_problems
 from privacy_assets.release.released_csv import digest_of_csv
 from privacy_assets.release.signature import SignatureFound, agreement_problems, find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.waivers import Waiver
-from privacy_assets.release.withheld import are_withheld, is_withheld, withheld_problems
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
 
@@ -190,7 +195,7 @@ def present_files(directory: Path, manifest: Mapping[str, Any]) -> set[str]:
     """Return the names of the first files in a release directory and in that of the parts of its table."""
     with os.scandir(directory) as entries:
         present = {entry.name for entry in itertools.islice(entries, MAX_FILES)}
-    return present | files_of_parts(directory, manifest, MAX_FILES)
+    return present | _files_of_parts(directory, manifest, MAX_FILES)
 
 
 def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
@@ -228,7 +233,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
     if set(manifest["files"]) != {*others, *table_files(manifest), REPORT_FILE} or len(others) == len(expected):
         return ["the manifest does not list the files of its formats and its report"]
     columns = [each["column"] for each in manifest["columns"]]
-    table, problem = read_table(directory, manifest)
+    table, problem = _read_table(directory, manifest)
     if table is None:
         return [problem] if problem else []  # A changed file is already reported.
     found = ""
@@ -249,7 +254,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
     if stage == "anonymized":
         problems += _anonymity_problems(table, manifest)
     else:
-        problems += rare_values_problems(table, manifest, _policy_of(manifest))
+        problems += _rare_values_problems(table, manifest, _policy_of(manifest))
         problems += [] if are_withheld(manifest) else _figure_problems(manifest, manifest["figures"])
     return problems
 
@@ -265,6 +270,113 @@ def _csv_problems(name: str, table: pd.DataFrame, manifest: Mapping[str, Any]) -
     if sha256 != manifest["files"][name]["sha256"]:
         return [f"the file {name!r} is not the recorded table"]
     return [] if described == manifest["csv"] else ["the manifest does not describe the CSV file of its table"]
+
+
+def _files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> set[str]:
+    """Return the files in the directory of the parts, at most this many; none if the directory is a link."""
+    name = f"{manifest['stage']}.parquet"
+    try:
+        is_directory = stat.S_ISDIR(os.lstat(directory / name).st_mode)
+    except FileNotFoundError:
+        is_directory = False
+    if "parts" not in manifest or not is_directory:
+        return set()
+    with os.scandir(directory / name) as entries:
+        return {f"{name}/{entry.name}" for entry, _ in zip(entries, range(most), strict=False)}
+
+
+def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFrame | None, str]:
+    """Read the table of a release whose files are as recorded; otherwise return the problem.
+
+    Returns
+    -------
+    table : DataFrame or None
+        The table; None if it was not read.
+    problem : str
+        Why it was not read; empty if a file was changed, which is reported elsewhere.
+    """
+    if "parts" not in manifest:
+        (name,) = table_files(manifest)
+        return _read(directory, name, manifest, read_frame)
+    if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
+        return None, "the parts do not have the recorded number of records"
+    tables: list[pa.Table] = []
+    for name, n_rows in zip(table_files(manifest), manifest["parts"]["rows"], strict=True):
+        table, problem = _read(directory, name, manifest, pq.read_table)
+        if table is None:
+            return None, problem
+        if table.num_rows != n_rows:
+            return None, "the parts do not have the recorded numbers of records"
+        if tables and table.schema != tables[0].schema:
+            return None, "the parts have different columns or types"
+        tables.append(table)
+    return pa.concat_tables(tables).to_pandas(), ""
+
+
+def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callable[[BinaryIO], Any]) -> tuple[Any, str]:
+    try:
+        with open_regular(directory / name) as file:
+            if os.fstat(file.fileno()).st_size != manifest["files"][name]["bytes"]:
+                return None, ""
+            return read(file), ""
+    except FileNotFoundError:
+        return None, ""
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - Parquet readers can raise anything for a malicious file
+        return None, f"the file {name!r} cannot be read as a table"
+
+
+def _rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], policy: Policy) -> list[str]:
+    """Check the rare values recorded in a manifest for consistency, with each other and with the released table.
+
+    Which values are rare cannot be determined without the source.
+    """
+    if policy.limit_on(RARE_VALUES_RELEASED) is None:
+        return []
+    found = [verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"] == RARE_VALUES_RELEASED]
+    recorded = manifest["figures"].get(RARE_VALUES)
+    if recorded is None:
+        return [] if found == [None] else ["rare values are limited, but their counts by column are not recorded"]
+    by_column = {name: RareColumn(**own) for name, own in recorded["by_column"].items()}
+    total, records = recorded[RARE_VALUES_RELEASED], recorded["records_with_rare_values"]
+    problems = []
+    if recorded["people_per_value"] != policy.people_per_value:
+        problems.append("rare values were not counted for the number of people that the policy requires")
+    if found != [total] or total != sum(own.n_values for own in by_column.values()):
+        problems.append(f"the figure for {RARE_VALUES_RELEASED!r} differs from the sum over its columns")
+    of_labels = {each["column"]: each["generalizes"] for each in manifest["columns"] if "generalizes" in each}
+    plain = {name for name in table.columns if name not in of_labels and is_text_or_category(table[name])}
+    if not plain <= set(by_column) <= plain | set(of_labels.values()):
+        problems.append("rare values were not counted in the text and category columns of the table")
+    most = {name: (table[name].nunique(), int(table[name].notna().sum())) for name in plain & set(by_column)}
+    are_possible = all(_is_possible(own, *most.get(name, (None, len(table)))) for name, own in by_column.items())
+    of_columns = [own.n_records for own in by_column.values()]
+    if not are_possible or not max(of_columns, default=0) <= records <= min(sum(of_columns), len(table)):
+        problems.append("the recorded rare values are impossible for the records of the table")
+    return problems
+
+
+def _is_possible(own: RareColumn, n_values: int | None, n_records: int) -> bool:
+    """Return whether a column can have this many rare values; one label may contain several."""
+    if n_values is None:
+        return own.n_values >= 0 and 0 <= own.n_records <= n_records and (own.n_values > 0) == (own.n_records > 0)
+    return 0 <= own.n_values <= min(own.n_records, n_values) and own.n_records <= n_records * (own.n_values > 0)
+
+
+def withheld_problems(manifest: Mapping[str, Any]) -> list[str]:
+    """Check that a release that withholds its figures has none of them, and has a guarantee."""
+    if not are_withheld(manifest):
+        return []
+    problems = []
+    if manifest["stage"] != SIDES[PRIVACY_BUDGET] or "epsilon" not in manifest["figures"].get(PRIVACY_BUDGET, {}):
+        problems.append("figures are withheld, but the records have no guarantee of differential privacy")
+    withheld = [each for each in manifest["verdicts"] if each["metric"] is not None and is_withheld(each["metric"])]
+    if any(each["value"] is not None for each in withheld) or set(manifest["figures"]) - {PRIVACY_BUDGET}:
+        problems.append("figures are recorded although the manifest declares them withheld")
+    if manifest["waivers"]:
+        problems.append("a limit is waived, but its figure is withheld")
+    return problems
 
 
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 from privacy_assets.display.pictures import AMBER, GREEN, RED
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import METRICS
-from privacy_assets.release.pictures import MOST, draw_limits, share_of_limit
+from privacy_assets.release.outcomes import MOST, draw_limits, share_of_limit
 from privacy_assets.release.policy import Limit
 
 pytestmark = pytest.mark.pictures

@@ -9,13 +9,12 @@ from privacy_assets.cli import main
 from privacy_assets.orchestration.report_material import without_figures
 from privacy_assets.release.files import write_release
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.manifest import digest_of
+from privacy_assets.release.manifest import are_withheld, digest_of
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.register import write_register
 from privacy_assets.release.remade_report import remake_report
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
-from privacy_assets.release.verification import verify_release
-from privacy_assets.release.withheld import are_withheld, withheld_problems
+from privacy_assets.release.verification import verify_release, withheld_problems
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 

@@ -19,9 +19,9 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, REFUSES, VERDICTS
+from privacy_assets.release.manifest import WITHHELD
 from privacy_assets.release.metrics import PRIVACY_BUDGET, SIDES
 from privacy_assets.release.register import RecordedRun
-from privacy_assets.release.withheld import WITHHELD
 
 _PAGE = 500
 
