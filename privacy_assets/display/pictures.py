@@ -17,17 +17,7 @@ GREEN, AMBER, RED, ORANGE = "#1b7f5c", "#c9a227", "#b3261e", "#c26a1c"
 
 
 class Drawn(NamedTuple):
-    """A picture.
-
-    Attributes
-    ----------
-    figure : Figure
-        The picture itself.
-    title : str
-        The kind of picture, for people who cannot see it.
-    text : str
-        A sentence on what the picture shows, for everybody.
-    """
+    """A picture, the kind of picture for people who cannot see it, and a sentence on what it shows."""
 
     figure: Figure
     title: str

@@ -60,13 +60,7 @@ def _is_watched() -> bool:
 
 
 class ProgressBar:
-    """A bar that appears once its function has run for two seconds, and disappears when the function ends.
-
-    Parameters
-    ----------
-    name : str
-        Text before the stage.
-    """
+    """A bar that appears once its function has run for two seconds, and disappears when the function ends."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -23,17 +23,7 @@ PROFILE_KIND = "TableProfile"
 
 
 class Drift(NamedTuple):
-    """The result of :func:`measure_drift`.
-
-    Attributes
-    ----------
-    distances : dict of str to float
-        Distance by column, from 0 (unchanged) to 1.
-    rows_before, rows_now : int
-        Numbers of rows.
-    columns_lost, columns_added : list of str
-        Columns that exist in only one of the two tables.
-    """
+    """The result of `measure_drift`: distances of columns from 0 (unchanged) to 1, and columns of one table only."""
 
     distances: dict[str, float]
     rows_before: int
@@ -48,18 +38,7 @@ class Drift(NamedTuple):
 
 
 def profile_table(table: pd.DataFrame) -> Artifact:
-    """Summarize a table for :func:`measure_drift`. The profile contains values, so it is private.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns of numbers, booleans, text, categories, dates, datetimes or durations.
-
-    Returns
-    -------
-    Artifact
-        The profile, for private storage.
-    """
+    """Summarize a table for `measure_drift`. The profile contains values, so it is private."""
     frames = {f"column_{place}": _cells_of(table[name], name) for place, name in enumerate(table.columns)}
     kinds = [_kind(table[name], str(name)) for name in table.columns]
     return Artifact(PROFILE_KIND, {"columns": list(table.columns), "kinds": kinds, "rows": len(table)}, frames)
@@ -68,20 +47,10 @@ def profile_table(table: pd.DataFrame) -> Artifact:
 def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
     """Compare a table with the profile of an earlier one.
 
-    Parameters
-    ----------
-    profile : Artifact
-        The result of :func:`profile_table`.
-    table : DataFrame
-        The current table.
-
-    Returns
-    -------
-    Drift
-        The distance of an ordered column is the largest difference between the two distribution functions at the cells'
-        ends (Kolmogorov-Smirnov). For any other column it is half the sum of the differences between the shares (total
-        variation). Both include missing values. A column whose kind has changed (for example from a datetime to a
-        number, from a datetime with a time zone to one without, or from booleans to text) is at distance 1.
+    The distance of an ordered column is the largest difference between the two distribution functions at the cells'
+    ends (Kolmogorov-Smirnov). For any other column it is half the sum of the differences between the shares (total
+    variation). Both include missing values. A column whose kind has changed (from a datetime to a number, from a
+    datetime with a time zone to one without, from booleans to text) is at distance 1.
 
     Raises
     ------

@@ -20,17 +20,13 @@ class TableEvidence:
     ----------
     digest : str or None
         Current fingerprint of a stored table, or digest of a stored result; None if it cannot be read.
-    recorded_digest : str or None
-        Data version of the latest materialization; None if there is no materialization.
-    run_id : str or None
-        Run that made the latest materialization; None if there is no materialization, it was reported by hand, or the
+    recorded_digest, run_id : str or None
+        Data version and run of the latest materialization; the run is None, too, if it was reported by hand, or the
         instance does not know the run.
     made_of : mapping of str to str
-        Fingerprints of the tables it was made from, by stage, as recorded in the artifact or the materialization.
+        Fingerprints of the tables it was made from, by stage, as recorded.
     content : str or None
         Fingerprint of the contained table, if the artifact is more than a table.
-    settings : mapping of str to JSON values or None
-        Settings that it was made with, if it is an assessment or an anonymization.
     """
 
     digest: str | None
@@ -55,15 +51,7 @@ class AssessmentEvidence(TableEvidence):
 
 @dataclass(frozen=True)
 class SigningEvidence:
-    """The key that would sign a release.
-
-    Parameters
-    ----------
-    key_id : str or None
-        Identifier of the key; None if it cannot be used.
-    problem : str
-        Why the key cannot be used, else empty. It shows no part of the key.
-    """
+    """The key that would sign a release: its identifier, or None and why it cannot be used, without any part of it."""
 
     key_id: str | None
     problem: str = ""
@@ -71,15 +59,10 @@ class SigningEvidence:
 
 @dataclass(frozen=True)
 class BudgetEvidence:
-    """The state of the privacy budget that records were charged to.
+    """The finding on the privacy budget that records were charged to.
 
-    Parameters
-    ----------
-    is_recorded : bool
-        Whether the ledger is intact, and has the fit that the records come from and every fit that is known from
-        elsewhere.
-    reason : str
-        The finding.
+    It is recorded if the ledger is intact, and has the fit that the records come from and every fit known from
+    elsewhere.
     """
 
     is_recorded: bool
@@ -92,25 +75,15 @@ class Evidence:
 
     Parameters
     ----------
-    side : {"synthetic", "anonymized"}
-        Side whose limits apply.
-    stage : str
-        Name of the stage whose table is to be released, for example ``"synthetic"``.
+    side, stage : str
+        Side whose limits apply, and the stage whose table is to be released.
     columns : tuple of str
         Columns of the table that an assessment must have covered; parts of one column under its name.
-    tables : mapping of str to TableEvidence
-        The table itself and the tables that the assessment is based on (``"original"``, ``"control"``,
-        ``"preprocessed"``).
-    assessments : mapping of str to AssessmentEvidence
-        Assessments by name.
-    declared_precisions : mapping of str to int or str
-        Precision of columns as declared in the contract.
-    lineage : mapping of str to tuple of str
-        Stages that a table must have been made from, by its stage; empty for a table made elsewhere.
+    lineage, stands_on : mapping of str to tuple of str
+        Stages that a table must have been made from, by its stage (empty for a table made elsewhere), and those that an
+        assessment must be based on in addition to the table itself, by its name.
     keeps_contract : bool
-        Whether the current contract admits the table unchanged.
-    stands_on : mapping of str to tuple of str
-        Stages that an assessment must be based on in addition to the table itself, by its name.
+        Whether the current contract admits the table unchanged; else ``problem`` can say why it was not measured.
     asked_for : mapping of str to mapping of str to JSON values
         Settings that an assessment must have been made with, by its name.
     measured : mapping of str to mapping of str to float or None
@@ -118,25 +91,15 @@ class Evidence:
     must_succeed : tuple of str
         Assessments that must exist, regardless of limits. If they fail, releases contradict each other or the masks are
         described wrongly.
-    signing : SigningEvidence, optional
-        The key that would sign the release, if one is configured.
-    remarks : mapping of str to str
-        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts. The origin of
-        a yes/no figure is always shown.
-    advised : mapping of str to str
-        What to do about a failed limit, by its metric, if the assessment has more specific advice than the policy.
-    examined : mapping of str to sequence of ColumnExamination
-        Columns that are released unchanged, by the stage in which they were examined.
-    must_be_examined : tuple of str
-        Stages in which they must be examined: the table itself and the table it was made from.
+    remarks, advised : mapping of str to str
+        Origin of a figure, by its metric: names of columns and counts. It is shown if the limit fails or the figure is
+        yes or no. What to do about a failed limit, if the assessment has more specific advice than the policy.
+    examined, must_be_examined
+        Columns that are released unchanged, by the stage in which they were examined, and where they must be.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing columns although they look identifying.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
-    parts : mapping of str to sequence of str
-        Columns that the contract declares to be parts of one, by its name.
-    budget : BudgetEvidence, optional
-        The privacy budget, if the records are differentially private.
     """
 
     side: str

@@ -68,38 +68,9 @@ RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 class ReleaseRecord:
     """The content of a manifest other than the files.
 
-    Parameters
-    ----------
-    release, stage : str
-        Name of the release and the stage that it publishes.
-    partition : str or None
-        Partition key.
-    run_id : str
-        Dagster run that released it.
-    policy : Policy
-        Policy that the release had to meet.
-    verdicts : tuple of Verdict
-        Verdict on each condition.
-    settings : mapping
-        Settings of the stages that produced the content.
-    figures : mapping
-        Figures of the assessments, in addition to those in the verdicts.
-    columns : sequence of mapping
-        Name, type and role of each column.
-    refusals_before : int
-        Number of earlier runs in which this release was refused.
-    waivers : sequence of Waiver
-        Approved exceptions under which verdicts passed.
-    acknowledged : mapping of str to str
-        Reasons in the contract for releasing identifying columns unchanged, by column.
-    options_compared : int
-        Candidate releases that were compared before.
-    declaration : mapping of str to str
-        Declarations about the release, such as its purpose.
-    figures_withheld : bool
-        Whether figures that were computed on people's records are left out.
-    engine : str
-        Engine that the release is configured with: ``local``, ``spark``, or ``spark at`` and the address.
+    ``refusals_before`` counts earlier runs in which this release was refused, ``options_compared`` the candidate
+    releases that were compared before. ``acknowledged`` has the contract's reasons for releasing identifying columns
+    unchanged, ``engine`` is ``local``, ``spark``, or ``spark at`` and the address.
     """
 
     release: str
@@ -130,33 +101,20 @@ def write_release(
     signer: Signer | None = None,
     rows_per_part: int = ROWS_PER_PART,
 ) -> Path:
-    """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
+    """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
 
     Everything is written to a temporary directory, read back, verified and renamed in one step. Earlier releases stay.
 
     Parameters
     ----------
-    directory : Path
-        Directory of the releases of this table.
-    table : DataFrame
-        The table to release; its index is not written.
     content : str
         Fingerprint of the admitted content.
-    record : ReleaseRecord
-        The content of the manifest.
     formats : sequence of {"parquet", "csv"}
-        Formats to write. Parquet is always among them, because the fingerprint is verified on it.
-    report : ReportMaterial, optional
-        Content of ``report.html`` in addition to the manifest; by default none.
+        Parquet is always written, because the fingerprint is verified on it.
     signer : Signer, optional
         Key that signs the manifest. The signature exists before the release appears.
     rows_per_part : int
         A larger table is a directory of Parquet files with this many rows each; its CSV is always a single file.
-
-    Returns
-    -------
-    Path
-        The new directory.
 
     Raises
     ------
@@ -325,18 +283,8 @@ def render_refusal(
 ) -> str:
     """Return the page of a refusal as HTML: the report that the release would have, with the verdicts that refused it.
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        The known content of the manifest of the refused table.
-    table : DataFrame or None
-        The refused table; None if it cannot be read.
-    content : str
-        Its fingerprint; empty if it cannot be read.
-    report : ReportMaterial
-        Pictures, history and additional measurements.
-    note : str
-        The step at which the run ended, and what is therefore missing from the page.
+    The table is None, and its fingerprint empty, if it cannot be read. The note names the step at which the run ended,
+    and what is therefore missing from the page.
     """
     from privacy_assets.release.report import render_report
 

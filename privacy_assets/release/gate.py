@@ -55,24 +55,10 @@ _ANOTHER_VERSION = "another version of the algorithm made {}; expected {}"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One condition of the gate, decided.
+    """One condition of the gate, decided; those on limits have the metric, its value and the bound.
 
-    Parameters
-    ----------
-    name : str
-        A sentence that is true when the verdict passes.
-    passed : bool
-        Whether the condition is met.
-    severity : {"error", "warn"}
-        A failed ``"error"`` refuses the release.
-    reason : str
-        The finding and the expectation. It contains no cell of a table.
-    advice : str
-        What to do if the condition failed, else empty.
-    metric, value, limit, direction
-        The figure and its bound, for verdicts on limits.
-    waived_by : str or None
-        File of the waiver under which a failed limit passes.
+    The name is a sentence that is true when the verdict passes. A failed ``"error"`` refuses the release. No text
+    contains a cell of a table. ``waived_by`` is the file of the waiver under which a failed limit passes.
     """
 
     name: str
@@ -108,16 +94,8 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """Decide every condition of a policy for one table.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy that the table must meet.
-    evidence : Evidence
-        The evidence about the table.
-    fingerprint : str
-        Fingerprint of the content that would be released.
-    waivers : Waivers, optional
-        Approved exceptions from limits. They cannot excuse a failed condition on the evidence or a missing figure.
+    Waivers are approved exceptions from limits; they cannot excuse a failed condition on the evidence or a missing
+    figure.
 
     Returns
     -------

@@ -33,20 +33,10 @@ class LeakageFigures(NamedTuple):
 
 
 def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings) -> LeakageFigures:
-    """Decide what the scores of a disclosure assessment mean under a policy.
+    """Decide what the scores of a disclosure assessment mean under a policy, which may accept unseen copies of a share.
 
-    Parameters
-    ----------
-    scores : mapping
-        ``scores`` of a `DisclosureAssessment`.
-    required : RequiredSettings
-        Its ``detectable_share`` is the share of the originals of whom copies may go unnoticed.
-
-    Returns
-    -------
-    LeakageFigures
-        ``leakage_detected`` is None, which fails every limit, if nothing was found but copies of more people might have
-        gone unnoticed, or if their number is unknown.
+    ``leakage_detected`` is None, which fails every limit, if nothing was found but copies of more people might have
+    gone unnoticed, or if their number is unknown.
     """
     metrics = figures_of(DISCLOSURE, {DISCLOSURE: scores}, required)
     decided, share = metrics[LEAKAGE_DETECTED], scores.get("detectable_share")

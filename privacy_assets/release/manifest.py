@@ -46,13 +46,7 @@ class DamagedManifestError(ValueError):
 
 
 def read_manifest_bytes(directory: Path) -> bytes:
-    """Return the bytes of a manifest, which the signature covers.
-
-    Raises
-    ------
-    DamagedManifestError
-        If there is no regular file, it is larger than any manifest, or it cannot be read.
-    """
+    """Return the bytes of a manifest, which the signature covers; raise DamagedManifestError if it cannot be read."""
     try:
         return read_regular(directory / MANIFEST_FILE, MAX_MANIFEST_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -70,13 +64,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def parse_manifest(data: bytes) -> dict[str, Any]:
-    """Read a manifest.
-
-    Raises
-    ------
-    DamagedManifestError
-        If it is not JSON as `parse_json_object` reads it, keys are missing or unknown, or a value is invalid.
-    """
+    """Read a manifest; raise DamagedManifestError if it is not JSON, or keys or values are not those of one."""
     problem = ""
     try:
         manifest = parse_json_object(data)

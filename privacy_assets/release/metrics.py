@@ -30,14 +30,8 @@ class Demands(Protocol):
 class Reading:
     """How a figure is read from the ``figures`` of a manifest: the only definition of it as a number.
 
-    Attributes
-    ----------
-    place : str
-        The assessment, or other part of the figures, that has it.
-    value : callable
-        Returns the figure of that part, given what the policy requires; None if there is none.
-    interval : callable or None
-        Returns its 95 % interval, as two numbers or None.
+    ``place`` is the part of the figures that has it; ``value`` returns it, given what the policy requires, and
+    ``interval`` its 95 % interval, as two numbers or None.
     """
 
     place: str
@@ -463,16 +457,9 @@ METRICS: Mapping[str, Metric] = {
 
 
 def figures_of(assessment: str, figures: Mapping[str, Any], required: Demands | None = None) -> dict[str, float | None]:
-    """Read every figure of an assessment that a policy can limit.
+    """Read every figure of an assessment that a policy can limit, from the ``figures`` of a manifest or parts of them.
 
-    Parameters
-    ----------
-    assessment : str
-        Name of the assessment, as in `Metric.assessment`.
-    figures : mapping
-        ``figures`` of a manifest, or those parts of it that the figures are read from.
-    required : object, optional
-        What the policy requires; by default, copies of any number of people may go unnoticed.
+    Without requirements, copies of any number of people may go unnoticed.
     """
     return {name: own.of(figures, required) for name, own in METRICS.items() if own.assessment == assessment}
 

@@ -27,12 +27,7 @@ KINDS = {
 
 
 class Outcome(NamedTuple):
-    """A limited figure, as text.
-
-    Attributes
-    ----------
-    kind : {"good", "warning", "refused", "waived"}
-    """
+    """A limited figure, as text; ``kind`` is a key of `KINDS`."""
 
     name: str
     found: str

@@ -438,13 +438,7 @@ def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:
 
 
 def resolve_policy(policy: Policy | str) -> Policy:
-    """Return the given policy, or that of the given use case.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the argument is neither.
-    """
+    """Return the given policy, or that of the given use case; raise InvalidSettingError for anything else."""
     if not isinstance(policy, Policy | str):
         raise InvalidSettingError(
             f"The policy is a {type(policy).__name__}; expected the name of a use case, limits, or a Policy."

@@ -41,12 +41,7 @@ class TooLargeError(OSError):
 def open_regular(path: Path) -> Iterator[BinaryIO]:
     """Open a regular file for reading, without following a link or waiting for a pipe.
 
-    Raises
-    ------
-    NotRegularError
-        If the path is not a regular file.
-    OSError
-        If the file does not exist or cannot be read.
+    Raises NotRegularError for anything else, and OSError if the file does not exist or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,15 +57,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_regular(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a regular file.
-
-    Raises
-    ------
-    TooLargeError
-        If the file has more than `max_bytes`.
-    OSError
-        If the file cannot be read, or is not a regular file.
-    """
+    """Return the content of a regular file; raise TooLargeError if it has more bytes, OSError as `open_regular`."""
     with open_regular(path) as file:
         # Reading this many bytes reserves that much memory at once, even for a small file.
         data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
@@ -80,21 +67,10 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
-    """Call a function of this package in a new process with limited memory and time, which leaves no core behind.
+    """Call a function, given by module and name, in a process with limited memory and time that leaves no core behind.
 
-    Parameters
-    ----------
-    function : str
-        Its module and name. It takes ``asked`` and returns JSON values.
-    asked : object
-        Its argument, which can be pickled.
-    max_bytes : int
-        Memory that it may take, in addition to what its libraries need. macOS ignores this limit.
-
-    Returns
-    -------
-    JSON values or None
-        What the function returned; None if the process ended in any other way.
+    The argument must be picklable, the result JSON values; the result is None if the process ended in any other way.
+    The memory is in addition to what libraries need. macOS ignores this limit.
     """
     module, _, name = function.rpartition(".")
     # Without -P, a module in the current directory, which may be the received one, would be imported.
@@ -145,12 +121,8 @@ def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:
 def parse_json_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object that all readers understand in the same way.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are not UTF-8, not JSON or not an object, or have a repeated key or a number that is not finite.
-    RecursionError
-        If the JSON is nested too deeply.
+    Raises ValueError if the bytes are not UTF-8, not JSON or not an object, or have a repeated key or a number that is
+    not finite, and RecursionError if they are nested too deeply.
     """
     value = json.loads(
         data.decode("utf-8"), object_pairs_hook=_single_keys, parse_constant=_not_finite, parse_float=_finite

@@ -48,19 +48,7 @@ FEWEST_POINTS = 2
 
 @dataclass(frozen=True)
 class OpenRefusal:
-    """A table that was refused and has not been released since.
-
-    Attributes
-    ----------
-    table : str
-        Release and side, and the partition.
-    refused_at : str
-        Time of the latest refusal.
-    n_runs : int
-        Number of refused runs since the last release.
-    failed : tuple of str
-        What was found of each failed condition in the latest refused run.
-    """
+    """A table that was refused in so many runs since its last release, and what the latest of them found."""
 
     table: str
     refused_at: str
@@ -85,17 +73,7 @@ class RecordedRun(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """A limited figure of one table over its releases.
-
-    Attributes
-    ----------
-    metric : str
-        Its name in words.
-    text : str
-        Description of the picture in words.
-    found, limits : str
-        Points of the lines of the figure and of its limit, in the format of an SVG polyline.
-    """
+    """A limited figure of one table over its releases: the points of its line and of its limit's as an SVG polyline."""
 
     metric: str
     text: str
@@ -107,16 +85,8 @@ class Trend(NamedTuple):
 class RegisterEntry:
     """One release, as described by its manifest.
 
-    Attributes
-    ----------
-    table : str
-        Release and side, and the partition.
-    created_at : str
-        Time of the release, in ISO format; empty if the manifest is damaged.
-    link : str
-        Address of its report, relative to the register; empty if there is none.
-    problem : str
-        Why the manifest cannot be read; empty if it can.
+    ``problem`` says why the manifest cannot be read; then the time is empty. ``link`` is the address of the report,
+    relative to the register; empty if there is none.
     """
 
     table: str
@@ -152,27 +122,10 @@ def write_register(
     verify: bool = False,
     seconds_to_wait: float = SECONDS_TO_WAIT,
 ) -> tuple[Path, int]:
-    """Write ``index.html``, which lists every release below a directory, and replace it atomically.
+    """Write ``index.html``, which lists every release below a directory; return it and the number of releases.
 
     Everything is read while the directory is locked, so the last of several concurrent writers has read every release.
-
-    Parameters
-    ----------
-    root : Path
-        Directory of the releases.
-    refusals : sequence of RecordedRun, optional
-        Refused runs; without them they are shown as unknown.
-    public_keys : sequence of str or Path, optional
-        PEM files of the keys that may have signed releases.
-    verify : bool
-        Read and verify all files of every release. By default only their sizes are compared.
-    seconds_to_wait : float
-        How long to wait for another writer.
-
-    Returns
-    -------
-    Path, int
-        The page, and the number of releases on it.
+    Refused runs are shown as unknown if None. All files are read only if ``verify``; else their sizes are compared.
 
     Raises
     ------
@@ -229,14 +182,7 @@ def render_register(
 ) -> str:
     """Return the register as one HTML page that needs no other file, no network and no script.
 
-    Parameters
-    ----------
-    entries : sequence of RegisterEntry
-        The releases, in any order; the page has the latest first.
-    refusals : sequence of OpenRefusal or None
-        Tables that were refused since their last release; None if that is unknown.
-    on : date, optional
-        The day on which waivers are judged to have expired; by default today.
+    It has the latest release first. Refusals are None if unknown. Waivers are judged to have expired on the given day.
     """
     today = (on or datetime.now(UTC).date()).isoformat()
     latest_first = sorted(entries, key=lambda entry: (entry.created_at, entry.link), reverse=True)
@@ -258,12 +204,9 @@ def render_register(
 
 
 def trends_of(releases: Sequence[tuple[str, Sequence[Verdict]]]) -> tuple[Trend, ...]:
-    """Return how each limited figure of a table changed over its releases, oldest first.
+    """Return how limited figures changed over releases, given as time and verdicts, oldest first.
 
-    Parameters
-    ----------
-    releases : sequence of (str, sequence of Verdict)
-        Time and limits of each release. Only the last 200 are drawn, and figures of at least two releases.
+    Only the last 200 releases are drawn, and figures of at least two.
     """
     series: dict[str, list[tuple[float, float]]] = {}
     for _, outcomes in releases[-MOST_POINTS:]:

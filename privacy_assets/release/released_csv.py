@@ -73,20 +73,10 @@ class Writable(Protocol):
 
 
 def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
-    """Write a table as CSV, and return a description of the file.
+    """Write a table that has a fingerprint as CSV, without its index, and return a description that `read_csv` needs.
 
-    Parameters
-    ----------
-    file : binary file
-        The target for the UTF-8 bytes; only its ``write`` is called.
-    table : DataFrame
-        A table that has a fingerprint; its index is not written.
-
-    Returns
-    -------
-    dict of JSON values
-        ``escape``, the character; ``escaped_cells``, how many by column; ``escaped_names``; ``empty_is_text``, the
-        columns in which an empty cell is an empty text; ``types`` by column. `read_csv` needs it.
+    It has the character ``escape``, ``escaped_cells`` (their number by column), ``escaped_names``, ``empty_is_text``
+    (the columns in which an empty cell is an empty text), and ``types`` by column.
     """
     require_unique_text_names(table)
     columns = [_written_column(name, table[name]) for name in table.columns]
@@ -208,15 +198,10 @@ def digest_of_csv(table: pd.DataFrame) -> tuple[str, dict[str, Any]]:
 
 
 def read_csv(path: Path, described: Mapping[str, Any]) -> pd.DataFrame:
-    """Read the output of `write_csv`, given its description.
+    """Read the output of `write_csv`, given its description; raise InvalidTableError for anything else.
 
     Arrow splits the file, and tolerates forms that `write_csv` never writes. So the table is written again, and must
     give the same bytes.
-
-    Raises
-    ------
-    InvalidTableError
-        If `write_csv` did not write the file with this description.
     """
     try:
         with open_regular(path) as file:

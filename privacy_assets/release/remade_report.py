@@ -27,17 +27,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class RemadeReport:
-    """The result of `remake_report`.
-
-    Attributes
-    ----------
-    page : str
-        The page as HTML; it needs no other file.
-    n_pictures : int
-        Number of pictures taken from the released page.
-    verification : ReleaseVerification
-        The preceding verification of the release, which found no problem.
-    """
+    """A regenerated page, the number of its pictures, and the verification of the release, which found no problem."""
 
     page: str
     n_pictures: int
@@ -49,21 +39,8 @@ def remake_report(
 ) -> RemadeReport:
     """Regenerate the report page of a release, with the wording and the layout of the installed version.
 
-    The release is verified first. The page shows its manifest, and the pictures of the released page.
-
-    Parameters
-    ----------
-    directory : Path
-        A release directory, or ``latest``. Nothing is written.
-    public_keys : sequence of str or Path, optional
-        PEM files of the keys that may have signed it, as in `verify_release`.
-    max_bytes : int or None
-        As in `verify_release`.
-
-    Returns
-    -------
-    RemadeReport
-        The page and the verification.
+    The release is verified first, with the keys and the limit of `verify_release`. The page shows its manifest, and the
+    pictures of the released page. Nothing is written.
 
     Raises
     ------

@@ -76,18 +76,9 @@ class Refusal:
 class ReportMaterial:
     """Content of a report in addition to the manifest. It contains no cell.
 
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Pictures of aggregates; groups below 5 records are not drawn.
-    refusals : sequence of Refusal
-        Earlier runs in which the release was refused, latest last.
-    column_changes : DataFrame, optional
-        The result of `measure_column_changes`.
-    attribute_advice : DataFrame, optional
-        ``SemanticAssessment.advice``.
-    notes : sequence of str
-        Notes on what is not shown, and why.
+    Pictures are of aggregates, without groups below 5 records. Refusals have the latest last. ``column_changes`` is the
+    result of `measure_column_changes`, ``attribute_advice`` that of a `SemanticAssessment`. Notes say what is not
+    shown.
     """
 
     pictures: Sequence[Picture] = ()
@@ -113,21 +104,8 @@ def render_report(
 ) -> str:
     """Write the report of a release or of a refusal as one HTML page that needs no other file, network or script.
 
-    Parameters
-    ----------
-    manifest : mapping
-        The manifest of the release, without the entry of the report itself.
-    material : ReportMaterial
-        Pictures, history and additional measurements.
-    refusal : str, optional
-        For a refused table: the step at which the run ended. Nothing was released, so there are no files.
-    is_remade : bool
-        Whether the page was made later, so that it is not the page whose digest is in the manifest.
-
-    Returns
-    -------
-    str
-        The page, with all text escaped.
+    The manifest is without the entry of the report itself. For a refused table, ``refusal`` is the step at which the
+    run ended. A remade page is not the one whose digest is in the manifest. All text is escaped.
     """
     decided = [Verdict.from_json(verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])

@@ -22,13 +22,7 @@ HEADINGS = ("Criterion", "Question", "About", "Finding", "Difference, 95 % inter
 
 
 def questions_of_the_law(figures: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if no criterion was assessed.
-
-    Parameters
-    ----------
-    figures, settings : mapping
-        ``figures`` and ``settings`` of a manifest.
-    """
+    """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if no criterion was assessed."""
     others = settings.get(REIDENTIFICATION, {}).get("other_releases", ())
     return [*_of_synthetic(figures.get(DISCLOSURE, {})), *_of_anonymized(figures, len(others))]
 

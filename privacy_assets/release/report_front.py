@@ -28,13 +28,7 @@ SMALL_SCORE = 0.3
 
 
 def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
-    """Return the declarations about a release, after checking them.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a key is not in `DECLARED`, or a value is not a text of up to 500 characters.
-    """
+    """Return the declarations about a release; raise InvalidSettingError for unknown keys and empty or long texts."""
     if not isinstance(declared, Mapping):
         raise InvalidSettingError(f"declaration is not a mapping. Expected a mapping with some of {list(DECLARED)}.")
     unknown = sorted(str(name) for name in set(declared) - set(DECLARED))
@@ -121,13 +115,7 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
 
 
 def rated_poorly(figures: Mapping[str, Any]) -> str:
-    """Explain the poor rating of a release that the policy admits; empty if the rating is not poor.
-
-    Parameters
-    ----------
-    figures : mapping
-        ``figures`` of the manifest.
-    """
+    """Explain the poor rating of a release that the policy admits; empty if the rating is not poor."""
     scores, poor = figures.get(MPUCC, {}), []
     rate, score = scores.get("identification_rate"), scores.get("privacy_risk_score")
     if rate is not None and rate_identification(rate) == "poor":

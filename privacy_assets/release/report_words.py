@@ -50,33 +50,16 @@ IN_NATS = frozenset({"mean_nonspecificity", "min_nonspecificity", "mean_entropy"
 
 
 def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = True) -> tuple[str, ...]:
-    """Explain the figures of a manifest in plain words.
+    """Explain the figures of a manifest in sentences with counts and shares only.
 
-    Parameters
-    ----------
-    figures : mapping
-        ``figures`` of a manifest.
-    limits : mapping of str to float
-        Limits on the figures by metric; a figure has enough digits to show whether it is above its limit.
-    rated : bool
-        Whether figures are rated on general scales, which do not know why a table is refused.
-
-    Returns
-    -------
-    tuple of str
-        Sentences about the figures that exist, with counts and shares only.
+    A figure has enough digits to show whether it is above its limit. If ``rated``, figures are rated on general scales,
+    which do not know why a table is refused.
     """
     return _said(_SAYINGS, figures, limits, rated=rated)
 
 
 def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
-    """Explain the worth of the records in plain words; empty if it was not assessed.
-
-    Parameters
-    ----------
-    figures : mapping
-        ``figures`` of a manifest.
-    """
+    """Explain the worth of the records in plain words; empty if it was not assessed."""
     return _said(_SAYINGS_OF_WORTH, figures, {})
 
 

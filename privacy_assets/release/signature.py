@@ -30,14 +30,8 @@ CONTEXT = b"privacy_assets release manifest, signature version 1\0"
 class SignatureFound:
     """The result of checking the signature of a release.
 
-    Attributes
-    ----------
-    key_id : str or None
-        Key that the signature names; None without a readable signature.
-    trusted_key : str or None
-        Name of the trusted key that made the signature; None if it was not checked, or another key made it.
-    problems : tuple of str
-        Reasons why it is not a signature of this manifest by a trusted key.
+    ``key_id`` is the key that it names, ``trusted_key`` the name of the trusted key that made it; None if it is not
+    readable, or not checked. ``problems`` say why it is not a signature of this manifest by a trusted key.
     """
 
     key_id: str | None = None
@@ -58,17 +52,7 @@ def write_signature(path: Path, manifest: bytes, signer: Signer, mode: int) -> N
 
 
 def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey]) -> SignatureFound:
-    """Find the signature of a manifest, and check it if trusted keys are given.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the release.
-    manifest : bytes
-        Bytes of its manifest.
-    trusted : sequence of PublicKey
-        Keys that may have signed it. Without keys it is only checked that the signature is about this manifest.
-    """
+    """Find the signature of a manifest. Without trusted keys it is only checked that it is about this manifest."""
     found, problem = None, ""
     try:
         data = read_regular(directory / SIGNATURE_FILE, MAX_SIGNATURE_FILE_BYTES)

@@ -98,15 +98,7 @@ class SigningKey:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A key for checking signatures.
-
-    Attributes
-    ----------
-    key_id : str
-        SHA-256 of its 32 bytes, as hexadecimal digits.
-    name : str
-        Name of its file.
-    """
+    """A key for checking signatures: SHA-256 of its 32 bytes as hexadecimal digits, and the name of its file."""
 
     key_id: str
     name: str
@@ -160,11 +152,8 @@ def require_cryptography() -> None:
 def load_signer(settings: SigningKey) -> Signer:
     """Read the private key.
 
-    Raises
-    ------
-    InvalidSettingError
-        If the key is missing, unreadable, readable by others, not an Ed25519 key, or not the expected one. The message
-        names the place and shows no part of the key.
+    Raises InvalidSettingError if it is missing, unreadable, readable by others, not an Ed25519 key, or not the expected
+    one. The message names the place and shows no part of the key.
     """
     require_cryptography()
     data, problem = _read_variable(settings.variable) if settings.path is None else _read_private_file(settings.path)
@@ -183,13 +172,7 @@ def load_signer(settings: SigningKey) -> Signer:
 
 
 def read_public_key(path: str | Path) -> PublicKey:
-    """Read a public key from a PEM file.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the file cannot be read, or is not an Ed25519 public key.
-    """
+    """Read a public key from a PEM file; raise InvalidSettingError if it is not an Ed25519 public key."""
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -217,22 +200,11 @@ def read_public_key(path: str | Path) -> PublicKey:
 
 
 def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
-    """Make a new pair of keys.
+    """Make a new pair of keys; return their files and the identifier.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file of the private key, or a directory in which the file is called ``signing_key.pem``.
-
-    Returns
-    -------
-    tuple of Path, Path and str
-        Files of the private key (0600) and of the public key (0644, ``.pub`` before the suffix), and the identifier.
-
-    Raises
-    ------
-    InvalidSettingError
-        If one of the files already exists or cannot be written. A key is never overwritten.
+    The private key (0600) is in the given file, or in ``signing_key.pem`` of the given directory; the public key (0644)
+    has ``.pub`` before the suffix. Raises InvalidSettingError if a file exists or cannot be written: no key is
+    overwritten.
     """
     require_cryptography()
     from cryptography.hazmat.primitives import serialization

@@ -286,14 +286,9 @@ def _files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> 
 
 
 def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFrame | None, str]:
-    """Read the table of a release whose files are as recorded; otherwise return the problem.
+    """Read the table of a release whose files are as recorded; otherwise return None and the problem.
 
-    Returns
-    -------
-    table : DataFrame or None
-        The table; None if it was not read.
-    problem : str
-        Why it was not read; empty if a file was changed, which is reported elsewhere.
+    The problem is empty if a file was changed, which is reported elsewhere.
     """
     if "parts" not in manifest:
         (name,) = table_files(manifest)

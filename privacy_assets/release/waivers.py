@@ -53,10 +53,6 @@ class Waiver:
 
     Parameters
     ----------
-    file : str
-        Name of its file.
-    release : str
-        Name of the release.
     metric : str
         Metric of the limit; not `leakage_detected`, which is 1 regardless of how much leaks.
     limit : float
@@ -65,8 +61,6 @@ class Waiver:
         The accepted figure, within the range of the metric: the exact figure of the refusal, or that figure rounded
         towards more risk. Any riskier figure is not waived. The same records can be riskier when assessed against other
         originals.
-    fingerprint : str
-        Fingerprint of the content, shown in the metadata of its asset and of the refusal.
     person, reason : str
         Who signed, and why. Both are published with the release.
     signed_on, expires_on : date
@@ -86,13 +80,7 @@ class Waiver:
 
     @classmethod
     def from_mapping(cls, file: str, mapping: object) -> Waiver:
-        """Read the fields of a waiver.
-
-        Raises
-        ------
-        InvalidSettingError
-            If fields are missing, unknown or invalid; all are listed, without their values.
-        """
+        """Read the fields of a waiver; raise InvalidSettingError that lists all that is wrong, without values."""
         if not isinstance(mapping, Mapping):
             raise InvalidSettingError(f"it is not a mapping with the fields {', '.join(FIELDS)}")
         problems = []
@@ -142,20 +130,9 @@ class Waiver:
         return "" if assessment in ON_BOTH_SIDES else SIDES[assessment]
 
     def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
-        """Return why the waiver does not apply to a limit for a content on a day; empty if it applies.
+        """Return why the waiver does not apply to a limit for a content on a day (UTC); empty if it applies.
 
-        Parameters
-        ----------
-        release : str
-            Name of the release.
-        fingerprint : str
-            Fingerprint of the content that would be released.
-        limit : Limit
-            The limit of the policy.
-        value : float or None
-            The figure of the assessment. A missing figure cannot be waived, because its risk is unknown.
-        on : date
-            Day of the release (UTC).
+        A missing figure cannot be waived, because its risk is unknown.
         """
         conditions = {
             "it is for another release": self.release == release,
@@ -189,17 +166,7 @@ class UnusableWaiver:
 
 @dataclass(frozen=True)
 class Waivers:
-    """The waivers given to the gate.
-
-    Parameters
-    ----------
-    release : str
-        Name of the release to decide on.
-    on : date
-        Day of the decision (UTC).
-    files : tuple of Waiver or UnusableWaiver
-        All files in the place of waivers.
-    """
+    """All files in the place of waivers, for the gate that decides on a release on a day (UTC)."""
 
     release: str
     on: date
@@ -219,11 +186,8 @@ class Waivers:
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
     """Read a waiver, or all waivers in a directory. Every file that cannot be read is reported.
 
-    Parameters
-    ----------
-    path : Path
-        A YAML file, or a directory of at most 1,000 such files. Files beyond the first 1,000 by name are counted, not
-        read. Hidden files (``.gitkeep``) are ignored.
+    A directory has at most 1,000 YAML files; those beyond the first 1,000 by name are counted, not read. Hidden files
+    (``.gitkeep``) are ignored.
     """
     try:
         paths = sorted(each for each in path.iterdir() if not each.name.startswith("."))
