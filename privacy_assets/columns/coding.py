@@ -266,10 +266,10 @@ def _checked(
         "".join(as_text).encode()  # lone surrogates could not be stored later; the caller handles the error
         order = order_of_cells(cells, as_text) if may_rank and not is_text else None
         if order is None:
-            return ColumnValues(kind, codes, _objects(as_text), is_bytes=isinstance(cells[0], bytes))
+            return ColumnValues(kind, codes, as_objects(as_text), is_bytes=isinstance(cells[0], bytes))
         place = np.full(len(order) + 1, -1, np.int64)
         place[order] = np.arange(len(order))
-        return ColumnValues(kind, place[codes], _objects([as_text[i] for i in order]), is_ranked=True)
+        return ColumnValues(kind, place[codes], as_objects([as_text[i] for i in order]), is_ranked=True)
     if kind == "boolean":
         return ColumnValues(kind, codes, distinct.to_numpy(dtype=bool))
     if kind == "duration":
@@ -294,7 +294,7 @@ def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
         return distinct.to_numpy("datetime64[us]")
 
 
-def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Put values into an object array unchanged."""
     array = np.empty(len(values), object)
     array[:] = values
@@ -311,11 +311,11 @@ def _numbers(distinct: pd.Series[Any]) -> NDArray[Any]:
         floats = np.array([_as_float(value) for value in distinct], np.float64)
         if not np.isfinite(floats).all() or any(value != int(value) for value in distinct):
             return floats
-        distinct = pd.Series(_objects([int(value) for value in distinct]), dtype=object)
+        distinct = pd.Series(as_objects([int(value) for value in distinct]), dtype=object)
     fits = distinct.dtype.kind == "i" or len(distinct) == 0
     if fits or (distinct.min() >= -LARGEST_INT64 and distinct.max() <= LARGEST_INT64):
         return distinct.to_numpy(dtype=np.int64)
-    return _objects([int(value) for value in distinct])
+    return as_objects([int(value) for value in distinct])
 
 
 def _as_float(value: Any) -> float:
@@ -366,7 +366,7 @@ def encode_column(
         code_of = np.append(joint[begin : begin + len(table.distinct)], len(labels)).astype(dtype)
         begin += len(table.distinct)
         codes.append(code_of[table.codes])
-    return EncodedColumn(tuple(codes), _objects([*labels, *[None] * has_missing]), kind, precision)
+    return EncodedColumn(tuple(codes), as_objects([*labels, *[None] * has_missing]), kind, precision)
 
 
 def _decimals_of(values: NDArray[np.float64]) -> int | None:
@@ -439,7 +439,7 @@ def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], li
         # 2.0**63 is the first float that int64 cannot represent.
         fits = (table == np.floor(table)) & ((np.abs(table) < 2.0**63) | has_objects)
         is_whole.append(fits)
-        whole.append(_objects([int(v) for v in table[fits]]) if has_objects else table[fits].astype(np.int64))
+        whole.append(as_objects([int(v) for v in table[fits]]) if has_objects else table[fits].astype(np.int64))
         rest.append(table[~fits])
     is_whole_all = np.concatenate(is_whole)
     whole_joint, whole_distinct = pd.factorize(np.concatenate(whole))

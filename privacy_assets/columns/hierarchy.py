@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import as_objects
 from privacy_assets.columns.leveled_column import Labels, Leaves, LeveledColumn, level_column, number_of_text
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer, is_number, local_path
@@ -198,7 +199,7 @@ class ListedHierarchy(Hierarchy):
                 f"{name} is not a hierarchy: {'; '.join(problems)}. Expected one path of labels per value, all of the "
                 "same length, and one parent per node. Correct it."
             )
-        self._levels = [_objects(list(level)) for level in zip(*paths, strict=True)]
+        self._levels = [as_objects(list(level)) for level in zip(*paths, strict=True)]
         self._leaf_of_label = {label: leaf for leaf, label in enumerate(self._levels[0])}
 
     def described(self) -> dict[str, Any]:
@@ -286,7 +287,7 @@ class IntervalHierarchy(Hierarchy):
     def _whole_labels(cells: NDArray[Any], width: int, origin: int) -> Labels:
         number, distinct = pd.factorize(cells)
         lows = [int(cell) * width + origin for cell in distinct]
-        return _objects([f"[{low}, {low + width - 1}]" if width > 1 else str(low) for low in lows])[number]
+        return as_objects([f"[{low}, {low + width - 1}]" if width > 1 else str(low) for low in lows])[number]
 
     def _edges(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower ends of the finest intervals, as printed."""
@@ -308,7 +309,7 @@ class IntervalHierarchy(Hierarchy):
     def _require_ends(self, raw: NDArray[Any], cells: NDArray[np.float64], leaves: Leaves) -> None:
         """Refuse numbers that are not between two ends, because floats are too coarse or overflow."""
         # Integers are compared exactly, not as floats.
-        numbers = raw if raw.dtype.kind == "f" else _objects(raw.tolist())
+        numbers = raw if raw.dtype.kind == "f" else as_objects(raw.tolist())
         is_lost = np.zeros(len(raw), np.bool_)
         for step in self._steps:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -325,7 +326,7 @@ class IntervalHierarchy(Hierarchy):
         number, distinct = pd.factorize(cells)
         lows, highs = self._edges(distinct * step), self._edges((distinct + 1) * step)
         ends = zip(lows.tolist(), highs.tolist(), strict=True)
-        return _objects([f"[{low!r}, {high!r})" for low, high in ends])[number]
+        return as_objects([f"[{low!r}, {high!r})" for low, high in ends])[number]
 
 
 class PrefixHierarchy(Hierarchy):
@@ -345,7 +346,7 @@ class PrefixHierarchy(Hierarchy):
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         _require_kind(leaves, ("text", "number"), "text or numbers", "prefixes")
         levels = [
-            _objects([text if len(text) <= length else f"{text[:length]}*" for text in leaves.labels])
+            as_objects([text if len(text) <= length else f"{text[:length]}*" for text in leaves.labels])
             for length in self.lengths
         ]
         return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)), is_rule=True)
@@ -376,7 +377,7 @@ class DateHierarchy(Hierarchy):
         }
         decades = (moments.astype("datetime64[Y]").astype(np.int64) + 1970) // 10 * 10
         levels = [
-            _objects([f"{decade}s" for decade in decades]) if name == "decade" else texts[name].astype(object)
+            as_objects([f"{decade}s" for decade in decades]) if name == "decade" else texts[name].astype(object)
             for name in self.levels
         ]
         return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)), is_rule=True)
@@ -410,12 +411,6 @@ def _items(value: object) -> list[Any]:
     return [*value] if isinstance(value, list | tuple) else []
 
 
-def _objects(values: Sequence[Any]) -> Labels:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
 def _n_parts(lower: float, upper: float) -> int:
     """Return the number of intervals of one width in an interval of another width; 0 if they do not fit."""
     is_exact = float(upper) < 2.0**53 or isinstance(upper, int | np.integer)
@@ -432,7 +427,7 @@ def _whole(raw: NDArray[Any], *others: int) -> NDArray[Any]:
     """Return whole numbers as int64 if sums fit, else as integers of any size."""
     if max(abs(int(raw.min())), abs(int(raw.max())), *others) < 2**62:
         return raw.astype(np.int64)
-    return _objects([int(number) for number in raw])
+    return as_objects([int(number) for number in raw])
 
 
 _NO_SEPARATORS = ('"', "\n", "\r")

@@ -14,7 +14,7 @@ from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.release.policy import Limit
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
-from privacy_assets.synthesis.private.witness import parse_witness
+from privacy_assets.synthesis.private.spending import parse_witness
 from tests.extras import NEEDS_DP
 from tests.orchestration import project as project_module
 from tests.orchestration.project import Project, blocked_by, failure_of, key, refusal

@@ -2,8 +2,7 @@
 
 import pytest
 
-from privacy_assets.utility.pictures import FIGURES_IN_WORDS, draw_worth
-from privacy_assets.utility.result import FIGURES
+from privacy_assets.utility.result import FIGURES, FIGURES_IN_WORDS, draw_worth
 
 pytestmark = pytest.mark.pictures
 

@@ -25,8 +25,7 @@ from privacy_assets.synthesis.private.ledger import (
     populations,
 )
 from privacy_assets.synthesis.private.mst import Mst
-from privacy_assets.synthesis.private.spending import Spending
-from privacy_assets.synthesis.private.witness import WITNESSES
+from privacy_assets.synthesis.private.spending import WITNESSES, Spending
 
 SPENDING = "privacy_assets/spending"
 """Metadata of a fit: the population, the digest of its entry in the ledger, and the tables that it was made from."""

@@ -34,8 +34,7 @@ from privacy_assets.storage.durable_files import (
 )
 from privacy_assets.synthesis.private.accounting import check_delta, epsilon_of
 from privacy_assets.synthesis.private.partitions import Cost, PeopleOfFits
-from privacy_assets.synthesis.private.spending import Spending, parse_spending
-from privacy_assets.synthesis.private.witness import WITNESSES, Witness, parse_witness
+from privacy_assets.synthesis.private.spending import WITNESSES, Spending, Witness, parse_spending, parse_witness
 
 DIRECTORY: Final = "privacy_budget"
 SUFFIX: Final = ".jsonl"

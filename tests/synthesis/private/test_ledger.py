@@ -17,7 +17,7 @@ from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
 from privacy_assets.storage import durable_files
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.synthesis.private import ledger as ledger_module
-from privacy_assets.synthesis.private import witness as witness_module
+from privacy_assets.synthesis.private import spending as witness_module
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.mst import Mst
