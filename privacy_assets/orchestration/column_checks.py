@@ -88,7 +88,7 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         source = gathered.found[origin]
     else:
         stored, content = storage.table(origin)
-        source = stored if content == recorded else None
+        source = stored if content is not None and storage.keyed(content) == recorded else None
     if source is not None:
         examined[origin] = examine_columns(source, roles, release.contract.person)
     evidence = replace(

@@ -170,7 +170,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
                 f"stays unchanged. {nearest}",
-                metadata=shown | {f"{NAMESPACE}/fingerprint": content},
+                metadata=shown,
                 allow_retries=False,
             )
         refusals = refusals_before(storage, holding, release.key(stage))

@@ -19,14 +19,15 @@ class TableEvidence:
     Parameters
     ----------
     digest : str or None
-        Current fingerprint of a stored table, or digest of a stored result; None if it cannot be read.
+        Current fingerprint of a stored table, or digest of a stored result, keyed if the recorded one is; None if it
+        cannot be read.
     recorded_digest, run_id : str or None
         Data version and run of the latest materialization; the run is None, too, if it was reported by hand, or the
         instance does not know the run.
     made_of : mapping of str to str
-        Fingerprints of the tables it was made from, by stage, as recorded.
+        Fingerprints of the tables it was made from, by stage, as recorded; keyed, but for the table to be released.
     content : str or None
-        Fingerprint of the contained table, if the artifact is more than a table.
+        Fingerprint of the table that is to be released, or that the artifact contains; not keyed.
     """
 
     digest: str | None

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ __all__ = [
     "PRIVATE_DIRECTORY_MODE",
     "PRIVATE_FILE_MODE",
     "TEMPORARY_MARK",
+    "kept_key",
     "locked",
     "make_private_directory",
     "make_private_root",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 PRIVATE_FILE_MODE = 0o600
+KEY_BYTES = 32
 
 
 def make_private_root(path: Path) -> None:
@@ -159,3 +162,16 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def kept_key(path: Path) -> bytes:
+    """Return the random key in a private file, which the first call makes."""
+    make_private_directory(path.parent)
+    with locked(path.parent):
+        if not path.exists():
+            remove_leftovers(path)
+            temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
+            write_file(temporary, lambda file: file.write(secrets.token_bytes(KEY_BYTES)))
+            temporary.replace(path)
+            sync_directory(path.parent)
+        return path.read_bytes()

@@ -40,7 +40,7 @@ def fresh_options(storage: Storage) -> ReleaseOptions | None:
         return None
     options, artifact = found
     current = {stage: storage.recorded(stage).version for stage in stages_compared(release)}
-    is_fresh = dict(artifact.made_of) == current
+    is_fresh = {stage: storage.keyed(own) for stage, own in artifact.made_of.items()} == current
     return (
         options if is_fresh and options.settings["digest"] == digest_of_comparison(release, release.options) else None
     )

@@ -126,6 +126,7 @@ class _Storage(Storage):
             lambda stored: (Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]),
         )
         anonymization, digest, content = found or (None, None, None)
+        digest = self.keyed(digest)
         settings = None if anonymization is None else anonymization.settings
         made_of, run_id = recorded.made_of, recorded.run_id
         return anonymization, TableEvidence(digest, recorded.version, run_id, made_of, content, settings)
@@ -135,8 +136,9 @@ class _Storage(Storage):
         tables = {}
         for stage in stages:
             recorded = self.recorded(stage)
-            digest = at_hand.get(stage, recorded.version)
-            tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+            content = at_hand.get(stage)
+            digest = self.keyed(content) if stage in at_hand else recorded.version
+            tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
         return tables
 
     def assessment(
@@ -148,15 +150,17 @@ class _Storage(Storage):
         is_small: bool = False,
     ) -> _Stored[_Assessment] | None:
         """Return a stored assessment, with its details if they are wanted or small; None if it cannot be read."""
-        recorded = self.recorded(name)
+        recorded, release = self.recorded(name), self.release
+        released = {release.synthetic_stage, release.anonymized_stage}
 
         def stored(artifact: Artifact) -> _Stored[_Assessment]:
             figures = StoredFigures.of(artifact)
+            keyed = {stage: self.private_tables.keyed(own) for stage, own in artifact.made_of.items()}
             evidence = AssessmentEvidence(
-                digest=artifact.digest,
+                digest=self.keyed(artifact.digest),
                 recorded_digest=recorded.version,
                 run_id=recorded.run_id,
-                made_of=artifact.made_of,
+                made_of=keyed | {stage: own for stage, own in artifact.made_of.items() if stage in released},
                 metrics=figures_of(assessment, figures_in_manifest(figures, assessment), self.release.policy.required),
                 settings=figures.settings,
             )
@@ -183,7 +187,8 @@ class _Storage(Storage):
         )
         if found is None:
             return {other.published_stage: TableEvidence(None, None, None)}
-        return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}
+        contents = {each.stage: (self.keyed(each.fingerprint), each.run_id) for each in found}
+        return {stage: TableEvidence(content, content, run_id) for stage, (content, run_id) in contents.items()}
 
     def other_releases(self) -> dict[str, TableEvidence]:
         """Return what Dagster recorded about the other releases that an attacker may have."""

@@ -32,7 +32,8 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)
-    content = (store.mark() or b"") + fingerprint(admitted).encode() + hashes.astype("<u8").tobytes()
+    made_of = storage.private_tables.keyed(fingerprint(admitted))
+    content = (store.mark() or b"") + made_of.encode() + hashes.astype("<u8").tobytes()
     path = _path(storage)
     make_private_directory(path.parent)
     replace_file(path, content)

@@ -10,7 +10,7 @@ import dagster as dg
 from privacy_assets.errors import InvalidTableError, PrivacyBudgetError
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.evidence.publication_ledger import published_budgets, recorded_publications
-from privacy_assets.orchestration.private.recorded import MADE_OF, all_records, publications
+from privacy_assets.orchestration.private.recorded import all_records, publications
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
@@ -112,12 +112,29 @@ def _require_published_fits(storage: Storage) -> None:
 
 def _require_one_population(storage: Storage, made_of: str) -> set[str]:
     """Return the fingerprints of the records and of their source, which must not be charged to another population."""
-    population, tables = storage.release.population, {made_of, *storage.recorded("original").made_of.values()}
+    population, tables = storage.release.population, {made_of, *_source_of_original(storage)}
     for fit in recorded_fits(storage.instance):
         if fit.population != population and fit.tables & tables:
             raise charged_to_another(population, fit.population)
     ledger_of(storage).require_own_people(tables)
     return tables
+
+
+def _source_of_original(storage: Storage) -> set[str]:
+    """Return the fingerprint of the source that the original was made of, if it was split here.
+
+    Dagster's records have keyed fingerprints, which other projects with other keys could not compare.
+    """
+    recorded = storage.recorded("original").made_of.get("source")
+    if recorded is None:
+        return set()
+    _, source = storage.table("source")
+    if source is None or storage.keyed(source) != recorded:
+        raise PrivacyBudgetError(
+            "The stored source is not the one that `original` was made of, so it is unknown to which population its "
+            "people were charged. Materialize `original` again. Nothing was charged."
+        )
+    return {source}
 
 
 def _charged_elsewhere(ledger: PrivacyLedger) -> set[str]:
@@ -131,9 +148,9 @@ def recorded_fits(instance: dg.DagsterInstance) -> list[KnownFit]:
     for key in instance.all_asset_keys():
         if key.path[-1] == NOISY_MODEL:
             for metadata in _metadata_of_events(instance, key):
-                own, made_of = _json(metadata.get(SPENDING)), _json(metadata.get(MADE_OF))
+                own = _json(metadata.get(SPENDING))
                 if own:
-                    tables = frozenset([*own.get("tables", ()), *made_of.values()])
+                    tables = frozenset(own.get("tables", ()))
                     found.append(KnownFit(str(own.get("population")), str(own.get("digest")), tables))
     return found
 
@@ -192,7 +209,7 @@ def with_spending(gathered: Gathered, storage: Storage) -> Gathered:
         figures = {"epsilon": own.epsilon, "total_epsilon": total, "delta": max(own.delta, delta)}
     ledger = entries[-1].digest if entries else ""
     shown = {**figures, "population": release.population, "fits": len(entries), "ledger": ledger}
-    table = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+    table = TableEvidence(storage.keyed(digest), recorded.version, recorded.run_id, recorded.made_of)
     evidence = gathered.evidence
     return replace(
         gathered,

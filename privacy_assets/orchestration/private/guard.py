@@ -28,6 +28,7 @@ from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.kernels.compilation_progress import reported_to
 from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
 from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
+from privacy_assets.orchestration.private.recorded import keyed_result
 from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
 from privacy_assets.storage.memory import memory_of_the_system
 
@@ -72,7 +73,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
                     return
                 if isinstance(event, dg.AssetCheckResult) and not event.passed:
                     refused += [] if event.severity == dg.AssetCheckSeverity.WARN else [_in_one_line(event)]
-                yield event
+                yield keyed_result(event, context.resources.private_tables.keyed)
         except GeneratorExit:
             # Dagster stopped early; the body's objects are released while output is hidden.
             call_guarded(events.close, private_path, what)

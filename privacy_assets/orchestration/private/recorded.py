@@ -11,6 +11,7 @@ from privacy_assets.orchestration.dagster_internals import DATA_VERSION_IS_USER_
 
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
+FINGERPRINT = "privacy_assets/fingerprint"
 RELEASE_DIRECTORY = "privacy_assets/release"
 _PAGE = 50
 
@@ -37,12 +38,13 @@ class Recorded:
     version : str or None
         Its data version; None if it was never materialized.
     version_is_content : bool
-        Whether the asset itself set the version, as the assets of this package do; then it is the digest of the stored
-        content.
+        Whether the asset itself set the version, as the assets of this package do; then it is the keyed digest of the
+        stored content.
     run_id : str or None
         The run that made it; None if it was reported by hand, or the instance does not know the run.
     made_of : dict of str to str
-        Fingerprints of the tables it was made from, by stage. Dagster's own record of input versions omits partitions.
+        Keyed fingerprints of the tables it was made from, by stage. Dagster's own record of input versions omits
+        partitions.
     made_with : dict
         Settings it was made with.
     """
@@ -59,6 +61,20 @@ class Recorded:
         metadata = materialization.metadata if materialization else {}
         self.made_of: dict[str, str] = _json(metadata.get(MADE_OF)) or {}
         self.made_with: Any = _json(metadata.get(MADE_WITH))
+
+
+def keyed_result(event: Any, keyed: Callable[[str], str]) -> Any:
+    """Return the result of a stage with keyed digests; other events, and results of releases, as they are."""
+    if not isinstance(event, dg.MaterializeResult) or event.metadata is None or RELEASE_DIRECTORY in event.metadata:
+        return event
+    metadata = dict(event.metadata)
+    if FINGERPRINT in metadata:
+        shown = metadata[FINGERPRINT]
+        metadata[FINGERPRINT] = keyed(str(shown.value if isinstance(shown, dg.TextMetadataValue) else shown))
+    if MADE_OF in metadata:
+        metadata[MADE_OF] = {stage: keyed(own) for stage, own in (_json(metadata[MADE_OF]) or {}).items()}
+    version = None if event.data_version is None else dg.DataVersion(keyed(event.data_version.value))
+    return event._replace(metadata=metadata, data_version=version)
 
 
 class Publication(NamedTuple):
@@ -118,5 +134,5 @@ def _version_of(record: dg.EventLogRecord) -> str | None:
     return tags.get(DATA_VERSION_TAG) if tags.get(DATA_VERSION_IS_USER_PROVIDED_TAG) == "true" else None
 
 
-def _json(value: dg.MetadataValue[Any] | None) -> Any:
+def _json(value: Any) -> Any:
     return value.value if isinstance(value, dg.JsonMetadataValue) else None

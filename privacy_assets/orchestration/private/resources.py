@@ -5,6 +5,8 @@ point them elsewhere.
 """
 
 import copy
+import hashlib
+import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
-from privacy_assets.storage.durable_files import locked, make_private_directory
+from privacy_assets.storage.durable_files import kept_key, locked, make_private_directory
 from privacy_assets.storage.histories import add_to_history, read_history
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 DEFAULT_PRIVATE_PATH = ".dagster/private"
 DEFAULT_RELEASE_PATH = "releases"
 LOCKS_DIRECTORY = "locks"
+KEYS_DIRECTORY = "keys"
 REFUSALS_DIRECTORY = "refusals"
 NO_CONFIGURATION: dict[str, Any] = {}
 """A resource with this schema refuses run configuration; without a schema it would accept and ignore it."""
@@ -175,7 +178,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
             partition_key = context.partition_key if context.has_asset_partitions else None
             recorded = Recorded(context.instance, context.asset_key, partition_key)
             artifact = read_artifact(self._own(Path(str(path))))
-            if recorded.version_is_content and artifact.digest != recorded.version:
+            if recorded.version_is_content and self.keyed(artifact.digest) != recorded.version:
                 raise InvalidTableError(
                     f"The content stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it "
                     "was overwritten, or a run was interrupted. Materialize the asset again."
@@ -198,6 +201,15 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         if partition_key is not None:
             path = path / partition_directory(partition_key)
         return _content(read_artifact(self._own(path.with_name(path.name + self.extension))))
+
+    def keyed(self, digest: str) -> str:
+        """Return what Dagster's records have for the digest of private content: its HMAC-SHA256.
+
+        Whoever sees the records cannot try tables until one has the digest. If the key is lost, all content counts as
+        changed.
+        """
+        key = kept_key(self.private_path(KEYS_DIRECTORY, "fingerprint", None))
+        return hmac.new(key, digest.encode(), hashlib.sha256).hexdigest()
 
     def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
         """Return the path of private content that is not an asset."""

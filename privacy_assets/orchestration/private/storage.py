@@ -27,6 +27,10 @@ class Storage:
     release_store: ReleaseStore
     partition_key: str | None
 
+    def keyed(self, digest: str | None) -> str | None:
+        """Return what Dagster's records have for a digest; None for None."""
+        return None if digest is None else self.private_tables.keyed(digest)
+
     def recorded(self, stage: str) -> Recorded:
         """Return what Dagster recorded when a stage was last materialized."""
         return Recorded(self.instance, self.release.key(stage), self.partition_key)

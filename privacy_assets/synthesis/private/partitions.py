@@ -13,8 +13,6 @@ References
 from __future__ import annotations
 
 import hashlib
-import secrets
-import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,16 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.storage.durable_files import (
-    TEMPORARY_MARK,
+    kept_key,
     locked,
     make_private_directory,
-    remove_leftovers,
     sync_directory,
     write_file,
 )
 
 PEOPLE_DIRECTORY: Final = "people"
-KEY_BYTES: Final = 32
 MARK_BYTES: Final = 32
 HASH_BYTES: Final = 8
 
@@ -73,7 +69,7 @@ class PeopleOfFits:
 
     @property
     def key_path(self) -> Path:
-        """The file of the key."""
+        """The file of the key; not in the directory of the ledger, which is locked while a fit is charged."""
         return self.directory / PEOPLE_DIRECTORY / f"{self.population}.key"
 
     def hashes(self, persons: Iterable[Any]) -> NDArray[np.uint64]:
@@ -81,7 +77,7 @@ class PeopleOfFits:
 
         Two people have the same hash with a probability of 2^-64; this can only make partitions overlap.
         """
-        key = self._key()
+        key = kept_key(self.key_path)
         digests = [hashlib.blake2b(str(each).encode(), key=key, digest_size=HASH_BYTES).digest() for each in persons]
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
@@ -133,18 +129,6 @@ class PeopleOfFits:
         with suppress(OSError):
             return hashlib.sha256(b"people of fits" + self.key_path.read_bytes()).digest()
         return None
-
-    def _key(self) -> bytes:
-        # Not the directory of the ledger, which is locked while a fit is charged.
-        make_private_directory(self.key_path.parent)
-        with locked(self.key_path.parent):
-            if not self.key_path.exists():
-                remove_leftovers(self.key_path)
-                temporary = self.key_path.parent / f"{TEMPORARY_MARK}{self.key_path.name}-{uuid.uuid4().hex}"
-                write_file(temporary, lambda file: file.write(secrets.token_bytes(KEY_BYTES)))
-                temporary.replace(self.key_path)
-                sync_directory(self.key_path.parent)
-            return self.key_path.read_bytes()
 
     def _path(self, digest: str) -> Path:
         return self.directory / PEOPLE_DIRECTORY / digest
