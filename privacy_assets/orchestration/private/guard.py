@@ -73,7 +73,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
                     return
                 if isinstance(event, dg.AssetCheckResult) and not event.passed:
                     refused += [] if event.severity == dg.AssetCheckSeverity.WARN else [_in_one_line(event)]
-                yield keyed_result(event, context.resources.private_tables.keyed)
+                yield keyed_result(event, lambda digest: context.resources.private_tables.keyed(digest))
         except GeneratorExit:
             # Dagster stopped early; the body's objects are released while output is hidden.
             call_guarded(events.close, private_path, what)
