@@ -64,10 +64,6 @@ def verify_anonymity(
         rows get their classes in any case. If a sensitive column has as many values as a task has rows, all are
         measured in this process.
 
-    Returns
-    -------
-    AnonymityReport
-
     Raises
     ------
     InvalidTableError

@@ -123,10 +123,6 @@ def anonymize_dataset(
     rows_per_part : int
         Rows of each part; the last has the rest.
 
-    Returns
-    -------
-    AnonymizedDataset
-
     Raises
     ------
     ContractError, InvalidTableError, InvalidSettingError

@@ -49,8 +49,6 @@ def read_concepts(context: FormalContext, *, min_support: int = 0, max_concepts:
 
     Parameters
     ----------
-    context : FormalContext
-        The context.
     min_support : int
         Smallest number of records of a concept; 0 includes the concept without records, if there is one.
     max_concepts : int

@@ -46,8 +46,6 @@ def explain_record(context: FormalContext, position: int) -> RecordRisk:
 
     Parameters
     ----------
-    context : FormalContext
-        The context.
     position : int
         Position of the record in the table, from 0.
 

@@ -19,8 +19,6 @@ def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: in
 
     Parameters
     ----------
-    context : FormalContext
-        The context.
     min_support : int
         Smallest number of records with the premise. All implications of at least this support follow from the basis.
         With 0 it also covers attributes that never occur together, which takes minutes for 76 nominal attributes,
@@ -67,8 +65,6 @@ def luxenburger_basis(
 
     Parameters
     ----------
-    context : FormalContext
-        The context.
     min_confidence : float
         Smallest share of the records with the premise that have the conclusion, from 0 to 1.
     min_support : int

@@ -43,8 +43,6 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
 
     Parameters
     ----------
-    context : FormalContext
-        The context.
     risk_limit : float
         The risk from which a number of records counts as identifying, in (0, 1]. 1 gives unique-record identifier
         chains (Definition 3.1 of the source), smaller values give chains with identification risk (Definition 3.2).

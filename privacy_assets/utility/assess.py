@@ -98,10 +98,6 @@ def assess_utility(
     seed : int
         Seed of the queries, pairs and drawn records. Candidates can be compared if they are judged with the same seed.
 
-    Returns
-    -------
-    UtilityAssessment
-
     Raises
     ------
     InvalidTableError

@@ -76,10 +76,6 @@ def assess_with_trees(
     seed : int
         Seed of the trees and of the divisions of the records.
 
-    Returns
-    -------
-    TreeAssessment
-
     Raises
     ------
     InvalidTableError
