@@ -139,20 +139,9 @@ def assess_disclosure(
 class ExaminedCriteria(NamedTuple):
     """The test of all criteria, with its inputs.
 
-    Attributes
-    ----------
-    evidence : Evidence
-        The evidence on each real record.
-    of_people : OfPeople
-        The people.
-    scores : ndarray of shape (n_people, n_criteria), dtype=float64
-        Scores of the people; ``whole`` has them as integers, in ``units``.
-    whole : ndarray of shape (n_people, n_criteria), dtype=int64
-    units : ndarray of shape (n_criteria,), dtype=float64
-    sums : ndarray of shape (n_permutations, n_criteria), dtype=int64
-        Sums of random divisions.
-    p, adjusted : ndarray of shape (n_criteria,), dtype=float64
-        The p value of each criterion, and the p value adjusted for all criteria.
+    ``scores`` are those of people, of shape (n_people, n_criteria), ``whole`` the same as integers in ``units``,
+    ``sums`` those of random divisions, of shape (n_permutations, n_criteria); ``p`` is the p value of each criterion,
+    and ``adjusted`` that for all criteria.
     """
 
     evidence: Evidence

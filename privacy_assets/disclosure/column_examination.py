@@ -95,26 +95,11 @@ Finding = Literal["identifying", "nearly_unique", "ordinary"]
 class ColumnExamination:
     """Examination of one column that is released unchanged: counts, shares and fixed words.
 
-    Parameters
-    ----------
-    column, role : str
-        The column, and its role in the contract.
-    kind : {"text", "number", "datetime", "boolean"}
-        Kind of its values.
-    n_values, n_distinct : int
-        Number of values, and of distinct values.
-    share_distinct : float
-        Distinct values as a share of the values; 0 without values.
-    share_alone : float
-        Share of people with a unique value, among those with a value.
-    longest_text, median_text : int or None
-        Number of characters; None if there is no text.
-    reads_like : mapping of str to float
-        Share of the distinct texts with each shape (``SHAPES``), if at least 5 %.
-    finding : {"identifying", "nearly_unique", "ordinary"}
-        Whether it looks identifying; ``"nearly_unique"`` is a measure whose values are unique to many people.
-    reasons : tuple of str
-        Reasons; empty for an ordinary column.
+    ``share_distinct`` is the share of distinct values among the values, ``share_alone`` that of people with a unique
+    value among those with a value; texts also have the number of characters of the longest and the median one.
+    ``reads_like`` has the share of the distinct texts with each of the ``SHAPES``, if at least 5 %. The ``finding`` is
+    whether it looks identifying; ``"nearly_unique"`` is a measure whose values are unique to many people. An ordinary
+    column has no ``reasons``.
     """
 
     column: str
@@ -138,16 +123,8 @@ class ColumnExamination:
 class Holders(NamedTuple):
     """Counts of people and values of a column.
 
-    Attributes
-    ----------
-    n_holdings : int
-        Number of distinct pairs of a person and a value.
-    n_of_one : int
-        Number of values that only one person has.
-    n_of_most : int
-        Number of people with the most frequent value.
-    share_alone : float
-        Share of people with a unique value, among those with a value.
+    They are the distinct pairs of a person and a value, the values that only one person has, the people with the most
+    frequent value, and the share of people with a unique value, among those with a value.
     """
 
     n_holdings: int
@@ -167,16 +144,10 @@ class Holders(NamedTuple):
 
 
 def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dict[str, str]:
-    """Return the role of each column that a side releases unchanged.
+    """Return the role of each column that a side releases unchanged, given the descriptions of a manifest.
 
-    Parameters
-    ----------
-    described : sequence of mapping
-        Name (``column``), ``type``, ``role`` of each released column, and for generalized columns the original column
-        (``generalizes``).
-    side : {"synthetic", "anonymized"}
-        Anonymized records keep all columns except quasi-identifiers. Synthetic records also keep quasi-identifiers that
-        are text or categories and not generalized, because a synthesizer repeats them as observed.
+    Anonymized records keep all columns except quasi-identifiers. Synthetic records also keep quasi-identifiers that are
+    text or categories and not generalized, because a synthesizer repeats them as observed.
     """
     return {
         str(each["column"]): str(each["role"])
@@ -194,21 +165,9 @@ def repeats_as_observed(described: Mapping[str, Any]) -> bool:
 def examine_columns(
     table: pd.DataFrame, roles: Mapping[str, str], person: str | None = None
 ) -> tuple[ColumnExamination, ...]:
-    """Examine columns of a table that are released unchanged.
+    """Examine those columns of ``roles`` that a table has, in their order.
 
-    Parameters
-    ----------
-    table : DataFrame
-        The table of the columns.
-    roles : mapping of str to str
-        Role of each column to examine, as returned by `columns_that_leave`.
-    person : str, optional
-        Column with the person of each row; without it each row counts as a person.
-
-    Returns
-    -------
-    tuple of ColumnExamination
-        One for each column in ``roles`` that the table has, in their order.
+    ``person`` is the column with the person of each row; without it each row counts as a person.
     """
     people = None if person is None or person not in table.columns else pd.factorize(table[person])[0]
     return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
@@ -234,16 +193,9 @@ def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.intp] |
 
 
 def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | None) -> Holders:
-    """Count people and values.
+    """Count people and values, given as codes below ``n_distinct``, of which none is missing.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_values,)
-        Values as codes from 0 to ``n_distinct - 1``; none is missing.
-    n_distinct : int
-        Number of different values.
-    people : ndarray of shape (n_values,), optional
-        Person of each value; by default each value belongs to a different person.
+    By default each value belongs to a different person.
     """
     if not len(codes):
         return Holders(0, 0, 0, 0.0)

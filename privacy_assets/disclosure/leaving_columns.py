@@ -104,19 +104,7 @@ def decide_on(
 def manifest_entries(
     table: pd.DataFrame, described: Sequence[Mapping[str, Any]], side: str, acknowledged: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Examine the unchanged columns of a released table, counting each record as a person.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The released table.
-    described : sequence of mapping
-        Its columns, as described in the manifest.
-    side : {"synthetic", "anonymized"}
-        Its side.
-    acknowledged : mapping of str to str
-        Reasons for releasing columns, by column.
-    """
+    """Examine the unchanged columns of a released table, counting each record as a person."""
     return [
         each.to_json() | {"leaves_as_is": acknowledged.get(each.column)}
         for each in examine_columns(table, columns_that_leave(described, side))

@@ -37,31 +37,11 @@ def assess_without_columns(
 ) -> pd.DataFrame:
     """Assess the tables again without each column, beginning with those that are inferred most of originals.
 
-    Parameters
-    ----------
-    original, synthetic, control : DataFrame
-        The tables that were assessed.
-    assessment : DisclosureAssessment
-        The assessment with all columns.
-    settings : DisclosureSettings
-        Its settings.
-    person : str, optional
-        Column with the person of each row.
-    most_columns : int
-        After this many columns the others are not assessed.
-    progress : callable, optional
-        As for `assess_disclosure`.
-
-    Returns
-    -------
-    DataFrame
-        One row per column: ``without`` (the column), ``leakage_detected`` and ``adjusted_p_value`` of the other
-        columns, and the ``criteria`` that still fail, in words. The figures are missing if the column was not left out,
-        or if the other columns cannot be assessed.
-
-    Notes
-    -----
-    The result is advice, not evidence: trying many columns and taking the best finds one that passes by chance.
+    ``assessment`` is that with all columns, by the same ``settings``. Columns after the first ``most_columns`` are not
+    assessed. One row per column: ``without`` (the column), ``leakage_detected`` and ``adjusted_p_value`` of the other
+    columns, and the ``criteria`` that still fail, in words. The figures are missing if the column was not left out, or
+    if the other columns cannot be assessed. The result is advice, not evidence: trying many columns and taking the best
+    finds one that passes by chance.
     """
     tables = {"original": original, "synthetic": synthetic, "control": control}
     invented = [name for name, shares in assessment.settings["unknown_values"].items() if shares["invented"]]

@@ -42,18 +42,9 @@ class OfPeople:
 class PlantedCopies:
     """The amounts that copies of some people, drawn at random, add to their scores.
 
-    Attributes
-    ----------
-    added : ndarray of shape (n_copied, n_criteria), dtype=float64
-        The amounts by person.
-    closeness : ndarray of shape (n_rows,), dtype=int32
-        Closeness of the records of these people.
-    owner : ndarray of shape (n_rows,), dtype=int64
-        Place of the person of each record in `added`.
-    of_others : ndarray of shape (n_scored,), dtype=int32
-        Closeness of all records without copies, the closest first.
-    n_records : int
-        Number of examined records, of which `of_others` may be a sample.
+    ``added`` has them by person, of shape (n_copied, n_criteria); ``closeness`` is that of the records of these people,
+    ``owner`` the place of the person of each record in ``added``, and ``of_others`` the closeness of all records
+    without copies, the closest first: all of the ``n_records`` that are examined, or a sample.
     """
 
     added: NDArray[np.float64]

@@ -38,19 +38,9 @@ class EffectOfCopies(Protocol):
 
 
 def as_integers(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Round scores to integers, so that equal sums are equal regardless of their order.
+    """Round scores, of shape (n_people, n_criteria), to integers: equal sums are equal regardless of their order.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_people, n_criteria), dtype=float64
-        Finite scores.
-
-    Returns
-    -------
-    integers : ndarray of shape (n_people, n_criteria), dtype=int64
-        The scores in units of the second array; no sum overflows.
-    units : ndarray of shape (n_criteria,), dtype=float64
-        Powers of two.
+    Returns the integers and, by criterion, their unit: a power of two such that no sum overflows.
     """
     largest = np.maximum(np.abs(scores).max(axis=0), np.finfo(float).tiny)
     bits = np.floor(np.log2(LARGEST_SUM / len(scores))) - np.ceil(np.log2(largest))
@@ -65,24 +55,9 @@ def permuted_sums(
     rng: np.random.Generator,
     on_done: Callable[[int], None] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the sums of the scores of the originals in random divisions of the people.
+    """Return the originals' sums in random divisions of the people, of shape (n_permutations, n_criteria).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_people, n_criteria), dtype=int64
-        Scores of the people.
-    n_original : int
-        Number of originals.
-    n_permutations : int
-        Number of divisions.
-    rng : Generator
-        Source of the divisions.
-    on_done : callable, optional
-        Called with the number of completed divisions.
-
-    Returns
-    -------
-    ndarray of shape (n_permutations, n_criteria), dtype=int64
+    ``on_done`` is called with the number of completed divisions.
     """
     n_people = len(scores)
     n_drawn = min(n_original, n_people - n_original)
@@ -95,18 +70,7 @@ def permuted_sums(
 
 
 def p_values(sums: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the one-sided p value of each sum among all sums of its column.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n_divisions, n_criteria)
-        Sums of all divisions, including the observed division.
-
-    Returns
-    -------
-    ndarray of the same shape, dtype=float64
-        Share of divisions with a sum at least as large.
-    """
+    """Return one-sided p values: for each sum, the share of all divisions (rows) with a sum at least as large."""
     p = np.empty(sums.shape)
     for j, own in enumerate(sums.T):
         p[:, j] = 1.0 - np.searchsorted(np.sort(own), own, side="left") / len(own)
@@ -116,18 +80,9 @@ def p_values(sums: NDArray[Any]) -> NDArray[np.float64]:
 def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the p values of the first division, adjusted for all criteria by the step-down minP method [1]_.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n_divisions, n_criteria), dtype=float64
-        The output of :func:`p_values`, or any figures of which the smallest are the most extreme.
+    ``p`` is the output of :func:`p_values`, or any figures of which the smallest are the most extreme. If nothing
+    leaks, the smallest adjusted p value is at most a with probability at most a.
 
-    Returns
-    -------
-    ndarray of shape (n_criteria,), dtype=float64
-        If nothing leaks, the smallest is at most a with probability at most a.
-
-    References
-    ----------
     .. [1] P. H. Westfall, S. S. Young (1993), "Resampling-Based Multiple Testing", Wiley, section 2.6, algorithm 2.8.
     """
     order = np.argsort(p[0], kind="stable")
@@ -148,37 +103,14 @@ def detectable_people(
     level: float,
     rng: np.random.Generator,
 ) -> list[int | None]:
-    """Return the smallest number of copied originals that each score would have detected, with probability `POWER`.
+    """Return by score the smallest number of copied originals that it would have detected, with probability `POWER`.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_permutations, n_criteria), dtype=int64
-        Sums of random divisions.
-    scores : ndarray of shape (n_people, n_criteria), dtype=int64
-        Scores of the people.
-    units : ndarray of shape (n_criteria,), dtype=float64
-        Units of both.
-    effect : EffectOfCopies
-        The effect of copies on the scores of people.
-    n_original : int
-        Number of originals.
-    level : float
-        Level of the joint test of all scores.
-    rng : Generator
-        Source of the trials.
-
-    Returns
-    -------
-    list of int or None
-        People by criterion; None if even copies of all would go unnoticed.
-
-    Notes
-    -----
-    Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people, so the
-    difference to detect is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. The required number
-    of standard deviations is that of the permutations at the level that remains for one of several scores. Sums of few
-    copies are not normal, and if copies of some people add nothing, it matters who is copied; so the smallest number is
-    raised until trials detect it.
+    ``scores`` and their ``sums`` in random divisions are in ``units``. None means that even copies of all would go
+    unnoticed. Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people,
+    so the difference to detect is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. The required
+    number of standard deviations is that of the permutations at the level that remains for one of several scores. Sums
+    of few copies are not normal, and if copies of some people add nothing, it matters who is copied; so the smallest
+    number is raised until trials detect it.
     """
     needed = needed_deviations(sums, scores, n_original, level)
     variances = scores.astype(float).var(axis=0) * units**2
@@ -234,14 +166,7 @@ def raise_until_detected(
 ) -> list[int | None]:
     """Raise numbers of copied people to the smallest of them, or more, that trials of the whole test detect.
 
-    Parameters
-    ----------
-    found : sequence of int or None
-        People by criterion.
-    deviations : ndarray of shape (n_permutations, n_criteria), dtype=float64
-        Sums of random divisions minus their mean.
-    effect, n_people, n_original, level, rng
-        As for `detectable_people`.
+    ``deviations`` are the sums of random divisions minus their mean; the others are as for `detectable_people`.
     """
     m = min((own for own in found if own is not None), default=None)
     while m is not None and not _are_detected(m, deviations, effect, n_original / n_people, level, rng):

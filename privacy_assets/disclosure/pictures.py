@@ -14,14 +14,8 @@ REACH = 1.96
 def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answered: bool) -> Drawn:
     """Draw the difference between originals and control by criterion, each in units of its own interval.
 
-    Parameters
-    ----------
-    criteria : DataFrame
-        ``DisclosureAssessment.criteria``. A difference right of the line means that originals are revealed more.
-    level : float
-        Adjusted p values up to this level count as found.
-    is_answered : bool
-        False if the tables cannot answer the question.
+    A difference right of the line means that originals are revealed more. Adjusted p values up to ``level`` count as
+    found; ``is_answered`` is false if the tables cannot answer the question.
     """
     figure = new_figure(6, 2.8)
     axes = figure.subplots()
@@ -55,10 +49,7 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
 def draw_guessed_by_column(sensitive: pd.DataFrame) -> Drawn:
     """Draw how often values are guessed right from the nearest synthetic record, for originals and for the control.
 
-    Parameters
-    ----------
-    sensitive : DataFrame
-        ``DisclosureAssessment.sensitive``; the 20 columns with the largest difference are drawn.
+    The 20 columns with the largest difference are drawn.
     """
     nearest = sensitive[sensitive["attack"] == "nearest"].sort_values("excess", ascending=False, kind="stable")
     judged = nearest.dropna(subset=["original", "control"])

@@ -45,21 +45,7 @@ N_PERMUTATIONS: Final = 499
 
 
 class Rehearsal(NamedTuple):
-    """Scores of people for records that copy nobody, and for records that copy them.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_scored, n_criteria), dtype=float64
-        Scores of people without copied records.
-    effect : PlantedCopies
-        The effect of copies on the scores of the copied people.
-    n_people : int
-        People of the table.
-    records_per_person : float
-        Mean number of records of a person.
-    settings : DisclosureSettings
-        Settings of the assessment.
-    """
+    """Scores of people for records that copy nobody, of shape (n_scored, n_criteria), and the effect of copies."""
 
     scores: NDArray[np.float64]
     effect: PlantedCopies
@@ -71,30 +57,10 @@ class Rehearsal(NamedTuple):
 def rehearse(
     table: pd.DataFrame, settings: DisclosureSettings, *, person: str | None = None, n_threads: int | None = None
 ) -> Rehearsal | None:
-    """Rehearse the assessment of a table.
+    """Rehearse the assessment of a table of real records; None if there are too few people for any control.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Real records with the columns that will be assessed, and with ``person``.
-    settings : DisclosureSettings
-        Settings of the assessment. Sets are smaller than ``max_known`` if there are more than `MOST_SETS` of them.
-    person : str, optional
-        Column with the person of each row.
-    n_threads : int, optional
-        Threads; the result does not depend on their number.
-
-    Returns
-    -------
-    Rehearsal or None
-        None if there are too few people for any control.
-
-    Raises
-    ------
-    InvalidTableError
-        If the columns cannot be compared.
-    InvalidSettingError
-        If the settings name columns that the table does not have.
+    The table has the columns that will be assessed, and ``person``. Sets are smaller than ``max_known`` if there are
+    more than `MOST_SETS` of them. The result does not depend on the number of threads.
     """
     rng = np.random.default_rng([settings.seed, 2])
     owner, n_people = _owners(table, person)
@@ -127,14 +93,8 @@ def rehearse(
 def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
     """Return how many copied people the test will detect with these numbers of originals and controls.
 
-    Parameters
-    ----------
-    rehearsal : Rehearsal
-        The rehearsal of the table that is split.
-    n_original, n_control : int
-        People on each side.
-    n_synthetic : int, optional
-        Synthetic records. Default: as many as records of originals. They affect only the number of examined people.
+    By default there are as many synthetic records as records of originals; they affect only the number of examined
+    people.
     """
     if min(n_original, n_control) < FEWEST_PEOPLE:
         return ControlSize(n_original, n_control, None)

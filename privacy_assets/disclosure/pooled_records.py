@@ -44,10 +44,6 @@ class PooledRecords:
 
     Attributes
     ----------
-    columns : tuple of str
-        Columns, in the order of the originals.
-    kinds : tuple of str
-        Kind of each, as in `ColumnValues`.
     exact : Sides, dtype=int32
         Codes of values; equal codes are equal values, whatever their spelling (`canonical`). Numbers are rounded, and
         times floored, to the coarsest precision that leaves the real records unchanged.
@@ -63,12 +59,8 @@ class PooledRecords:
         Exact code of missing values, -1 if there are none.
     people : ndarray of shape (n_real,), dtype=int32
         Person of each real record, from 0, originals first.
-    n_people, n_original_people : int
-        Number of people, and of originals among them.
-    precision : dict of str to int or str
-        Decimals or unit of the columns that have a precision.
-    unknown_values : mapping of str to mapping
-        By column, the share of synthetic values that nobody has (`unknown_shares`).
+    precision, unknown_values : mapping of str
+        By column, decimals or unit if it has a precision, and the share of synthetic values that nobody has.
     """
 
     columns: tuple[str, ...]
@@ -102,11 +94,6 @@ class PooledRecords:
         groups, _ = group_rows(list(self.exact.synthetic), self.n_exact.tolist())
         return np.unique(groups, return_index=True)[1]
 
-    @property
-    def is_original(self) -> NDArray[np.bool_]:
-        """Whether each person is an original."""
-        return np.arange(self.n_people) < self.n_original_people
-
     def without(self, column: str) -> PooledRecords:
         """Return the records without one column, as if the tables did not have it."""
         kept = [j for j, name in enumerate(self.columns) if name != column]
@@ -128,21 +115,10 @@ class PooledRecords:
 def pool_records(
     frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]], invented: Sequence[str] = ()
 ) -> PooledRecords:
-    """Prepare the tables.
+    """Prepare original, control and synthetic table, which have the same columns (not checked here).
 
-    Parameters
-    ----------
-    frames : mapping of str to DataFrame
-        ``original``, ``control`` and ``synthetic``, with the same columns (not checked here).
-    people : mapping of str to ndarray of shape (n_rows,), dtype=int64
-        Person of each row of original and control, from 0; empty if each row is a person.
-    invented : sequence of str
-        Columns that the contract calls invented; see `encode_columns`.
-
-    Raises
-    ------
-    InvalidTableError
-        If columns cannot be compared or have more than ``MOST_VALUES`` values.
+    ``people`` has the person of each row of original and control, from 0; it is empty if each row is a person. Columns
+    that cannot be compared, or have more than ``MOST_VALUES`` values, are refused.
     """
     columns = tuple(frames["original"].columns)
     original, control = frames["original"], frames["control"]

@@ -42,15 +42,7 @@ OTHER_KINDS: Final = frozenset(
 
 @dataclass(frozen=True)
 class RareColumn:
-    """Rare values of one column.
-
-    Attributes
-    ----------
-    n_values : int
-        Number of distinct rare values in the released column.
-    n_records : int
-        Number of released records with a rare value.
-    """
+    """Numbers of distinct rare values in a released column, and of records with one."""
 
     n_values: int
     n_records: int
@@ -60,16 +52,9 @@ class RareColumn:
 class RareValues:
     """Result of `count_rare_values`, with counts only.
 
-    Attributes
-    ----------
-    people_per_value : int
-        A value that fewer people share is rare.
-    by_column : mapping of str to RareColumn
-        All counted columns, including those without rare values.
-    n_records : int
-        Number of released records with at least one rare value.
-    unknown_values : mapping of str to mapping
-        By column, the share of released values that nobody has (`unknown_shares`).
+    A value that fewer than ``people_per_value`` share is rare. ``by_column`` has all counted columns, including those
+    without rare values; ``n_records`` is the number of released records with at least one, and ``unknown_values`` the
+    share of released values that nobody has, by column (`unknown_shares`).
     """
 
     people_per_value: int
@@ -133,30 +118,19 @@ def count_rare_values(
     people_per_value : int
         A value that fewer people share is rare.
     person : str, optional
-        The column of ``people`` with the person of each row, with the same codes in all tables. Rows without a person
-        count as one person. By default each row counts as a person.
+        The column of ``people`` with the person of each row, alike in all tables; rows without one count as one person.
+        By default each row counts as a person.
     columns : sequence of str, optional
-        Columns of ``people`` to count; by default all except the person. Columns other than text and categories are
-        ignored.
+        Columns of ``people`` to count, if they are text or categories; by default all except the person.
     masks : mapping of str to Mask, optional
-        Masks of generalized columns. For sets and intervals the values listed in labels count. By default all columns
-        are released unchanged.
+        Masks of generalized columns. For sets and intervals the values listed in labels count.
     invented : sequence of str
         Columns of invented values, in which it does not matter that nobody has them.
-
-    Returns
-    -------
-    RareValues
-        Counts by column.
 
     Raises
     ------
     InvalidTableError
         If a table lacks a column to examine, or its values are of another kind than those of the others.
-
-    Notes
-    -----
-    Cost is linear in the cells of text and categories.
     """
     names = [name for name in people[0].columns if name != person] if columns is None else list(columns)
     masks = masks or {}

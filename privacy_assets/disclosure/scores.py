@@ -30,15 +30,7 @@ MATCHES_AT_ONCE: Final = 32_000_000
 
 
 class DisclosureProgress(NamedTuple):
-    """Progress of an assessment: its stage, and how much of the stage is done.
-
-    Attributes
-    ----------
-    stage : str
-        Name of the stage, such as ``singling out``.
-    n_done, n : int
-        Sets of columns, records, or permutations.
-    """
+    """A stage, such as ``singling out``, and how many of its sets, records or permutations are done."""
 
     stage: str
     n_done: int
@@ -51,14 +43,9 @@ class DisclosureProgress(NamedTuple):
 
 
 class Workers:
-    """Threads that report their progress.
+    """Threads that report their progress, at the start of each stage and about twice a second.
 
-    Parameters
-    ----------
-    n_threads : int
-        Threads, at least 1.
-    progress : callable, optional
-        Called at the start of each stage and about twice a second; its exceptions end the work.
+    Exceptions of ``progress`` end the work.
     """
 
     def __init__(self, n_threads: int, progress: Callable[[DisclosureProgress], None] | None) -> None:
@@ -108,17 +95,7 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """The knowledge of an attacker, and the real records to score.
-
-    Attributes
-    ----------
-    known : ndarray of shape (n_known,), dtype=int64
-        Positions of the columns that an attacker knows.
-    max_known : int
-        Columns of the largest sets.
-    rows : ndarray of shape (n_scored,), dtype=int64
-        The real records.
-    """
+    """Columns that an attacker knows, the size of the largest sets of them, and the real records to score."""
 
     known: NDArray[np.int64]
     max_known: int
@@ -195,12 +172,9 @@ def count_claims_on_records(
 ) -> Evidence:
     """Count claims on the values of each record.
 
-    Returns
-    -------
-    dict
-        ``claim_score`` of shape (n_scored,), right claims beyond the precision of such claims; ``n_claims`` and
-        ``n_right`` of shape (n_columns, n_scored), claims on each column and right ones; ``precision`` of shape
-        (n_sets, n_columns), the share of right claims among all examined records.
+    ``claim_score``, of shape (n_scored,), is right claims beyond the precision of such claims; ``n_claims`` and
+    ``n_right`` are of shape (n_columns, n_scored), and ``precision``, the share of right claims among all records,
+    (n_sets, n_columns).
     """
     sets, scored = attack.sets, records.exact.take(attack.rows)
     is_given = whole is not None
@@ -209,20 +183,10 @@ def count_claims_on_records(
     def state() -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         return np.zeros(scored.shape[1], np.int64), np.zeros(scored.shape, np.int32), np.zeros(scored.shape, np.int32)
 
+    tables = scored, records.exact.synthetic, records.n_exact, shares, is_given
+
     def work(own: Any, begin: int, stop: int) -> None:
-        count_claims(
-            sets,
-            begin,
-            stop,
-            scored,
-            records.exact.synthetic,
-            records.n_exact,
-            shares,
-            is_given,
-            own[0],
-            own[1],
-            own[2],
-        )
+        count_claims(sets, begin, stop, *tables, *own)
 
     found = workers.run("claims", len(sets), work, state)
     score, n_claims, n_right = (sum(own[i] for own in found) for i in range(3))
@@ -237,19 +201,10 @@ def guess_from_nearest(records: PooledRecords, attack: Attack, workers: Workers,
     real, values = codes.take(attack.rows), records.binned.take(attack.rows)
     right = np.zeros(values.shape)
 
+    columns = records.is_number, is_known, unit
+
     def work(begin: int, stop: int) -> None:
-        guess_values(
-            begin,
-            stop,
-            real,
-            codes.synthetic,
-            records.is_number,
-            is_known,
-            unit,
-            values,
-            records.binned.synthetic,
-            right,
-        )
+        guess_values(begin, stop, real, codes.synthetic, *columns, values, records.binned.synthetic, right)
 
     workers.run("guessing", len(attack.rows), work)
     return {"guessed": right}
@@ -289,23 +244,11 @@ def find_closest_records(
     all_grids, all_below = np.concatenate(grids), np.concatenate(below)
     real, closeness = places.take(attack.rows), np.zeros(len(attack.rows), np.int32)
 
+    by_grid = equal, weights, all_grids, all_below, first_of_grid
+    by_bin = bins, first_of_bin, n_bins
+
     def work(begin: int, stop: int) -> None:
-        find_closest(
-            begin,
-            stop,
-            real,
-            places.synthetic,
-            records.is_number,
-            equal,
-            weights,
-            all_grids,
-            all_below,
-            first_of_grid,
-            bins,
-            first_of_bin,
-            n_bins,
-            closeness,
-        )
+        find_closest(begin, stop, real, places.synthetic, records.is_number, *by_grid, *by_bin, closeness)
 
     workers.run("near copies", len(attack.rows), work)
     return {"closeness": closeness}

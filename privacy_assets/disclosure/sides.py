@@ -20,21 +20,11 @@ STEEPEST: Final = 40.0
 def count_shared(records: PooledRecords) -> tuple[int, bool]:
     """Count the controls whose records are all those of an original, and judge whether chance explains them.
 
-    Returns
-    -------
-    n_shared : int
-        Number of such controls, each of whom is a different person.
-    is_too_many : bool
-        Whether a random division of the people gives this many with a probability below `CHANCE`: then the control
-        contains originals, even if their person identifiers differ.
+    Chance does not if a random division of the people gives this many with a probability below `CHANCE`: then the
+    control contains originals, even if their person identifiers differ. Of m people with the same records c are
+    controls, and these c equal an original unless c is m. c is modeled as binomial. The probability is bounded as by
+    Chernoff [1]_, so fewer honest tables are refused than `CHANCE` allows.
 
-    Notes
-    -----
-    Of m people with the same records c are controls, and these c equal an original unless c is m. c is modeled as
-    binomial. The probability is bounded as by Chernoff [1]_, so fewer honest tables are refused than `CHANCE` allows.
-
-    References
-    ----------
     .. [1] H. Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum of
        observations", doi:10.1214/aoms/1177729330.
     """
@@ -82,26 +72,10 @@ def compare_sides(
     rng: np.random.Generator,
     on_done: Callable[[int], None],
 ) -> NDArray[np.float64]:
-    """Test by permutation whether values have the same distribution among originals and controls.
+    """Test by permutation whether values have the same distribution among originals and controls, by column.
 
-    Parameters
-    ----------
-    records : PooledRecords
-        The tables.
-    rows : ndarray of shape (n_rows,), dtype=int64
-        The real records to compare.
-    n_permutations : int
-        Number of random divisions of the people.
-    rng : Generator
-        Source of the divisions.
-    on_done : callable
-        Called with the number of completed divisions.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,), dtype=float64
-        p value of the chi-squared statistic of each column (numbers in bins), adjusted for all columns by the maximum
-        of the standardized statistics.
+    Returns the p value of each column's chi-squared statistic (numbers in bins), adjusted for all columns by the
+    maximum of the standardized statistics. ``on_done`` is called with the number of completed divisions.
     """
     begin = np.concatenate([[0], np.cumsum(records.n_binned)[:-1]])
     # Of shape (n_rows, n_columns), so that drawing rows copies whole rows.

@@ -103,22 +103,11 @@ def single_out(
     people: NDArray[np.int32],
     singled_out: NDArray[np.uint8],
 ) -> None:
-    """Mark the real records that some set singles out.
+    """Mark the real records that some set from ``begin`` to ``stop`` singles out.
 
-    A set singles a record out if exactly one synthetic record and exactly one real person have its values.
-
-    Parameters
-    ----------
-    sets : ndarray of shape (n_sets, max_size), dtype=int64
-        The sets; those from ``begin`` to ``stop`` are examined.
-    scored, pool, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
-        The real records to be marked, all real records, and the synthetic records.
-    n_codes : ndarray of shape (n_columns,), dtype=int64
-        Codes are below these.
-    people : ndarray of shape (n_pool,), dtype=int32
-        Person of each real record.
-    singled_out : ndarray of shape (n_scored,), dtype=uint8, modified in place
-        Set to 1; threads may share it.
+    A set singles a record out if exactly one synthetic record and exactly one real person have its values. ``scored``
+    are the real records to be marked, ``pool`` all real records, with ``people``; codes of a column are below
+    ``n_codes``. ``singled_out`` is set to 1; threads may share it.
     """
     n_scored = scored.shape[1]
     table = np.empty(power_above(2 * n_scored), np.int64)
@@ -162,12 +151,8 @@ def match_uniquely(
 ) -> None:
     """For each set, find the only synthetic record with the values of a real record.
 
-    Parameters
-    ----------
-    sets, begin, stop, scored, synthetic, n_codes
-        As for :func:`single_out`.
-    matches : ndarray of shape (n_sets, n_scored), dtype=int32, modified in place
-        The synthetic record, -1 if there is not exactly one; rows from ``begin`` to ``stop`` are written.
+    ``matches``, of shape (n_sets, n_scored), gets the record, -1 if there is not exactly one; rows from ``begin`` to
+    ``stop`` are written.
     """
     n_scored = scored.shape[1]
     table = np.empty(power_above(2 * n_scored), np.int64)
@@ -195,18 +180,9 @@ def match_uniquely(
 def link(
     matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], begin: int, stop: int, linked: NDArray[np.uint8]
 ) -> None:
-    """Mark the real records for which two disjoint sets lead to the same synthetic record.
+    """Mark the real records from ``begin`` to ``stop`` for which two disjoint sets lead to the same synthetic record.
 
-    Parameters
-    ----------
-    matches : ndarray of shape (n_sets, n_scored), dtype=int32
-        The output of :func:`match_uniquely`.
-    columns_of_set : ndarray of shape (n_sets,), dtype=uint64
-        Columns of each set as bits.
-    begin, stop : int
-        The real records to examine.
-    linked : ndarray of shape (n_scored,), dtype=uint8, modified in place
-        1 if linked, otherwise 0.
+    ``matches`` is the output of :func:`match_uniquely`; ``columns_of_set`` has the columns of each set as bits.
     """
     n_sets = len(columns_of_set)
     own = np.empty((ROWS_AT_ONCE, n_sets), np.int32)
@@ -281,20 +257,10 @@ def count_claims(
     """Count the values that sets claim about real records, and the right claims beyond the precision of such claims.
 
     A set claims a value of another column of a real record if some synthetic records have the record's values on the
-    set, and all of them agree on that column.
-
-    Parameters
-    ----------
-    sets, begin, stop, scored, synthetic, n_codes
-        As for :func:`single_out`.
-    precision : ndarray of shape (n_sets, n_columns), dtype=float64, modified in place unless ``is_given``
-        Share of right claims by set and column, over all ``scored``; 0 without claims.
-    is_given : bool
-        Whether the shares are given, computed from other records.
-    score : ndarray of shape (n_scored,), dtype=int64, modified in place
-        Sum over all claims of (1 if the claim is right, otherwise 0) - precision, in units of 1 / ``ONE``; is added to.
-    n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32, modified in place
-        Claims on each column, and right claims; are added to.
+    set, and all of them agree on that column. ``precision``, of shape (n_sets, n_columns), is the share of right claims
+    over all ``scored``, 0 without claims; it is written unless it is given. To ``score`` is added, over all claims, (1
+    if the claim is right, otherwise 0) - precision, in units of 1 / ``ONE``; to ``n_claims`` and ``n_right``, of shape
+    (n_columns, n_scored), claims on each column and right ones.
     """
     n_columns, n_scored = scored.shape
     table = np.empty(power_above(2 * n_scored), np.int64)

@@ -75,14 +75,10 @@ def guess_values(
 
     Parameters
     ----------
-    begin, stop : int
-        The real records to examine.
     real, synthetic : ndarray of shape (n_columns, n_records), int16 or int32
-        Numbers as positions from 0 to ``unit``, and ``-unit - 1`` for missing ones; other values as codes.
-    is_number : ndarray of shape (n_columns,), dtype=bool
-        Whether the distance is that of positions, at most ``unit``; otherwise it is ``unit`` unless values are equal.
-    is_known : ndarray of shape (n_columns,), dtype=bool
-        Columns that distances are summed over, except the guessed one.
+        Numbers as positions from 0 to ``unit``, and ``-unit - 1`` for missing ones; other values as codes. The distance
+        of a column that ``is_number`` is that of positions, at most ``unit``; otherwise ``unit`` unless values are
+        equal.
     unit : int
         Largest distance of a column; the distance over all columns is at most `LARGEST_DISTANCE` (not checked here).
     real_values, synthetic_values : ndarray of shape (n_columns, n_records), dtype=int32
@@ -147,16 +143,8 @@ def _weight(
 ) -> int:
     """Return the weight of a number that differs from the record's: that of the people at most as far away.
 
-    Parameters
-    ----------
-    grid : ndarray of shape (n_values,), dtype=float64
-        Distinct values, ascending.
-    below : ndarray of shape (n_values + 1,), dtype=int64
-        Real records with a value below each, and of all.
-    weights : ndarray of shape (n_real + 1,), dtype=int32
-        Weight by number of records.
-    own, other : int
-        Positions in the grid.
+    The numbers are positions in the ``grid`` of distinct values, ascending; ``below`` has the number of real records
+    with a value below each, and of all, ``weights`` the weight by number of records.
     """
     value = grid[own]
     distance = abs(grid[other] - value)
@@ -271,12 +259,8 @@ def find_closest(
 
     Parameters
     ----------
-    begin, stop : int
-        The real records to examine.
     real, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
         Numbers as positions in the grid of their column, -1 for missing ones; other values as codes.
-    is_number : ndarray of shape (n_columns,), dtype=bool
-        Which columns are numbers.
     equal_weights : ndarray of shape (n_columns, n_real), dtype=int32
         Weight of a value equal to that of the real record.
     weights : ndarray of shape (n_pool + 1,), dtype=int32
@@ -285,12 +269,9 @@ def find_closest(
         Distinct numbers of all columns, ascending in each, and the number of real records below each (see `_weight`;
         one more entry per column); ``first_of_grid[j]`` is where the grid of column j begins, ``below`` one later for
         each column before.
-    bins : ndarray of shape (n_columns, n_synthetic), dtype=uint8
-        Bin of each number, `MISSING_BIN` for missing ones; bins are intervals of the grid.
-    first_of_bin : ndarray of shape (n_columns, 256), dtype=int64
-        Position in the grid at which each bin begins, and after the last one the length of the grid.
-    n_bins : ndarray of shape (n_columns,), dtype=int64
-        Bins of each column, at most 255.
+    bins, first_of_bin, n_bins
+        Bin of each number, an interval of the grid, `MISSING_BIN` for missing ones; position in the grid at which each
+        bin of a column begins, and after the last one the length of the grid; bins of each column, at most 255.
     closeness : ndarray of shape (n_real,), dtype=int32, modified in place
         The largest sum.
 
