@@ -21,7 +21,9 @@ LARGEST = sys.float_info.max
 """Infinity, NaN and integers beyond all floats are not between this and its negative."""
 REQUIRED: Any = MISSING
 """Default of a setting without a default."""
+_IN_SCHEMA = {"at_least": "minimum", "at_most": "maximum", "above": "exclusiveMinimum", "below": "exclusiveMaximum"}
 FEWEST_REASON_WORDS = 3
+_MODULES = re.compile(r"\b\w+\.(?=\w)")
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")
 """A path of pathlib has only one of the slashes; a single letter would be a drive."""
 _WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
@@ -30,22 +32,26 @@ _TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
 """Letters in the order of a keyboard and of the alphabet."""
 
 
-def setting(default: Any, description: str, example: Any, *, is_secret: bool = False) -> Any:
+def setting(default: Any, description: str, *examples: Any, is_secret: bool = False, **bounds: float) -> Any:
     """Describe a field of a dataclass of settings, once for all places that show it.
 
     The schema of YAML files, ``docs/configuration.md`` and the scaffold are made from it; fields without a description
     cannot be written in YAML. The default is `REQUIRED` if the setting must be given, and ``dict`` for an empty
-    mapping. The value of a secret is not shown with the others.
+    mapping. The value of a secret is not shown with the others. ``at_least``, ``at_most``, ``above`` and ``below`` are
+    the range of a number in the schema.
     """
     named: dict[str, Any] = {"default_factory": dict} if default is dict else {"default": default}
-    return field(**named, repr=not is_secret, metadata={"description": description, "examples": [example]})
+    schema = {_IN_SCHEMA[name]: bound for name, bound in bounds.items()}
+    metadata = {"description": description, "examples": list(examples), "json_schema_extra": schema}
+    return field(**named, repr=not is_secret, metadata=metadata)
 
 
 def described(settings: type[T]) -> type[T]:
     """Add the meanings of the fields of a dataclass of settings to its docstring, for Python's help."""
     head, raises, errors = inspect.cleandoc(settings.__doc__ or "").partition("\n\nRaises\n")
     meanings = [
-        f"{each.name} : {getattr(each.type, '__name__', each.type)}\n    {each.metadata['description']}"
+        f"{each.name} : {_MODULES.sub('', str(getattr(each.type, '__name__', each.type)))}\n"
+        f"    {each.metadata['description']}"
         for each in fields(settings)  # type: ignore[arg-type]
         if each.metadata
     ]

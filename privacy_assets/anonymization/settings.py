@@ -39,9 +39,9 @@ class LDiversity:
         The c of the recursive kind, above 0; ignored by the others.
     """
 
-    least: float = setting(REQUIRED, "The l, at least 1.", 2)
+    least: float = setting(REQUIRED, "The l, at least 1.", 2, at_least=1)
     kind: DiversityKind = setting("distinct", "distinct, entropy or recursive.", "entropy")
-    c: float = setting(1.0, "The c of the recursive kind.", 3)
+    c: float = setting(1.0, "The c of the recursive kind.", 3, above=0)
 
     def check(self, setting: str) -> None:
         """Raise InvalidSettingError if the diversity is not valid."""
@@ -75,7 +75,11 @@ class MethodSettings:
         "best", "Whether mondrian compares columns by rank, by range, or by the one that loses less (best).", "range"
     )
     max_suppression: float = setting(
-        0.0, "Share of records that may be left out where this reduces the loss of the others.", 0.02
+        0.0,
+        "Share of records that may be left out where this reduces the loss of the others.",
+        0.02,
+        at_least=0,
+        below=1,
     )
     output: Output = setting("labels", "labels (ranges and sets), or centroid (the center of each class).", "labels")
     bounds: Bounds = setting(

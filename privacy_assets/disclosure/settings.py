@@ -27,11 +27,18 @@ class DisclosureSettings:
 
     sensitive: tuple[str, ...] = setting((), "Columns whose inference is reported; empty: all columns.", ["disease"])
     known: tuple[str, ...] | None = setting(None, "Columns that an attacker knows; null: all.", ["age", "zip"])
-    max_known: int = setting(LARGEST_SET, "Columns of the largest sets that single out, link and infer.", 2)
-    n_permutations: int = setting(FEWEST_PERMUTATIONS, "Random divisions of the people, 999 or more.", 4_999)
-    seed: int = setting(0, "Seed of the divisions and of the sample.", 1)
+    max_known: int = setting(
+        LARGEST_SET, "Columns of the largest sets that single out, link and infer.", 2, at_least=1, at_most=LARGEST_SET
+    )
+    n_permutations: int = setting(
+        FEWEST_PERMUTATIONS, "Random divisions of the people, 999 or more.", 4_999, at_least=FEWEST_PERMUTATIONS
+    )
+    seed: int = setting(0, "Seed of the divisions and of the sample.", 1, at_least=0)
     sample: int | None = setting(
-        None, "Number of real people whose scores are computed; null: all, or 10,000 of large tables.", 5_000
+        None,
+        "Number of real people whose scores are computed; null: all, or 10,000 of large tables.",
+        5_000,
+        at_least=100,
     )
 
     def __post_init__(self) -> None:

@@ -106,6 +106,7 @@ class SparkEngine:
         1_000_000,
         "Approximate number of rows per task; no task of a search gets more than twice as many.",
         1_000_000,
+        at_least=1,
     )
     tag: str = "privacy_assets"
     staging: str | None = setting(

@@ -22,19 +22,24 @@ MAX_CONFIDENCE_LEVEL = 0.999_999
 class MpuccSettings:
     """Everything except the tables that determines an assessment; ``assess_mpuccs`` explains each setting."""
 
-    max_baseline_cols: int | None = setting(None, "Largest size of the column combinations; null: all columns.", 3)
-    min_entropy_delta: float = setting(0.0, "Above 0 the search is heuristic, which policies refuse by default.", 0.1)
-    field_decay_factor: float = setting(DEFAULT_DECAY_FACTOR, "Weight of further columns in the search tree.", 0.5)
-    renyi_alpha: float = setting(DEFAULT_RENYI_ALPHA, "Order of the Renyi entropy.", 1)
+    max_baseline_cols: int | None = setting(
+        None, "Largest size of the column combinations; null: all columns.", 3, at_least=1
+    )
+    min_entropy_delta: float = 0.0
+    field_decay_factor: float = DEFAULT_DECAY_FACTOR
+    renyi_alpha: float = DEFAULT_RENYI_ALPHA
     calculate_baseline: bool = setting(True, "Whether to compare with the protection that the columns allow.", False)
     max_combinations: int = setting(
         DEFAULT_MAX_COMBINATIONS,
         "Combinations that may be checked; the search ends before the size that would exceed them.",
         100_000,
+        at_least=1,
     )
-    n_matched_samples: int = setting(5, "Samples of originals as large as the control, for the comparison.", 10)
-    seed: int = setting(0, "Seed of these samples.", 1)
-    confidence_level: float = setting(0.95, "Confidence of the intervals.", 0.9)
+    n_matched_samples: int = setting(
+        5, "Samples of originals as large as the control, for the comparison.", 10, at_least=1
+    )
+    seed: int = setting(0, "Seed of these samples.", 1, at_least=0)
+    confidence_level: float = setting(0.95, "Confidence of the intervals.", 0.9, above=0, at_most=MAX_CONFIDENCE_LEVEL)
 
     @property
     def search(self) -> str:

@@ -43,7 +43,7 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         synthesizer = private.synthesizer(release.contract)
         made_of, storage = fingerprint(original), storage_of(context, release)
         people = people_of_fit(storage, original)
-        if release.privacy_budget.partitions_are_disjoint and not people:
+        if release.budget.partitions_are_disjoint and not people:
             log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)
         # The retries of an instance would repeat the run.
         context.instance.add_run_tags(context.run.run_id, {MAX_RETRIES_TAG: "0"})
@@ -61,9 +61,9 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         model = synthesizer.fit(original[columns], person=whose, charge=require_as_recorded)
         artifact = to_artifact(model, entry.digest, private.to_json(), {"original": made_of})
         ledger = ledger_of(storage)
-        total = ledger.epsilon(release.privacy_budget.delta)
+        total = ledger.epsilon(release.budget.delta)
         shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
-        if release.privacy_budget.partitions_are_disjoint:
+        if release.budget.partitions_are_disjoint:
             of_partitions = [each for each in ledger.entries() if each.people]
             shown["partitions_are_disjoint"] = bool(people) and ledger.people.are_apart(of_partitions)
         made = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: {"original": made_of}}

@@ -25,10 +25,10 @@ from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest, rare_values_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import (
-    DEFAULT_PRIVATE_PATH,
     partition_input_managers,
     private_resources,
 )
+from privacy_assets.orchestration.settings.asked import DEFAULT_PRIVATE_PATH
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_result

@@ -213,17 +213,23 @@ class RequiredSettings:
 
     exact_search: bool = setting(True, "Refuse a heuristic search, which may under-report.", False)
     max_baseline_cols: int | None = setting(
-        3, "Combinations of at least this many columns must have been searched; null: of all.", 4
+        3, "Combinations of at least this many columns must have been searched; null: of all.", 4, at_least=1
     )
     default_precision: bool = setting(True, "Refuse a precision other than the originals' or the contract's.", False)
     deduplicated: bool = setting(True, "Refuse an assessment of repeated records.", False)
-    control_records: int = setting(100, "Fewest people (or records) in the control if leakage is limited.", 200)
-    confidence_level: float = setting(0.95, "Highest confidence of the intervals if leakage is limited.", 0.9)
+    control_records: int = setting(
+        100, "Fewest people (or records) in the control if leakage is limited.", 200, at_least=0
+    )
+    confidence_level: float = setting(
+        0.95, "Highest confidence of the intervals if leakage is limited.", 0.9, above=0, below=1
+    )
     detectable_share: float | None = setting(
         0.01,
         "Largest share of the originals of whom copies may go unnoticed for leakage_detected to be no; null: any share "
         "below 1.",
         0.02,
+        above=0,
+        at_most=1,
     )
     signature: bool = setting(False, "Refuse a release that is not signed (signing).", True)
     people_per_value: int | None = setting(
@@ -231,6 +237,7 @@ class RequiredSettings:
         "Fewest people who may share a released text or category value if rare_values_released is limited; by default "
         "as many as smallest_class requires, else as in the use case, else 3.",
         10,
+        at_least=1,
     )
 
     def __post_init__(self) -> None:

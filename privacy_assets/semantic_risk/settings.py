@@ -31,7 +31,11 @@ class SemanticSettings:
     """All settings that affect an assessment, except table, scales and model; see ``assess_semantic_risk``."""
 
     risk_limit: float | None = setting(
-        None, "Largest basic semantic risk of a record; by default the limit of the policy.", 0.2
+        None,
+        "Largest basic semantic risk of a record; by default the limit of the policy.",
+        0.2,
+        at_least=SMALLEST_RISK,
+        at_most=1,
     )
     three_way: tuple[float, float] | None = setting(
         None, "Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]
@@ -43,13 +47,14 @@ class SemanticSettings:
     )
     advice: bool = setting(True, "Whether to report the effect of forgetting each column.", False)
     min_support: int = setting(
-        DEFAULT_MIN_SUPPORT, "Smallest number of records of the implications counted in the advice.", 20
+        DEFAULT_MIN_SUPPORT, "Smallest number of records of the implications counted in the advice.", 20, at_least=0
     )
     max_words_searched: int = setting(
         MAX_WORDS_SEARCHED,
         "Words of 8 bytes that the search of the semantic risk may read, about 5e8 in a second on each core; "
         "beyond it, the assessment has the risks found so far.",
         10**11,
+        at_least=1,
     )
     max_chains: int = MAX_CHAINS
     max_concepts: int = MAX_CONCEPTS

@@ -15,7 +15,6 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 
 _DIVERSITY = written(LDiversity, check=lambda made: made.check("l_diversity"))
@@ -67,4 +66,3 @@ ResolvedReidentification: TypeAlias = Annotated[
 ResolvedSemanticRisk: TypeAlias = Annotated[
     SemanticRiskSettings, written(SemanticRiskSettings, check=SemanticRiskSettings.check)
 ]
-ResolvedLinkageAudit: TypeAlias = Annotated[LinkageAuditSettings, written(LinkageAuditSettings)]

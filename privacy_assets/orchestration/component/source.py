@@ -19,6 +19,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written,
     written_as_one_of,
 )
+from privacy_assets.orchestration.settings.asked import EXAMPLE_COLUMNS
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.orchestration.settings.spark_source import FORMATS, SparkSource
 from privacy_assets.release.metrics import METRICS
@@ -140,7 +141,6 @@ class ColumnYaml(YamlSettings):
     categories: list[Any] | None = Field(
         None, description="The possible values.", examples=[["female", "male", "diverse"]]
     )
-    isin: list[Any] | None = Field(None, description="The same as values, as in pandera.", examples=[["a", "b"]])
     ordered: Flag = Field(False, description="Whether the categories have an order.", examples=[True])
     precision: Whole | str | None = Field(
         None, description="Decimals of a float column, or unit of a datetime column (D, H, min, s).", examples=[2]
@@ -191,14 +191,6 @@ class ColumnYaml(YamlSettings):
         "needs to have them. It needs the reason leaves_as_is.",
         examples=[True],
     )
-
-
-EXAMPLE_COLUMNS: dict[str, dict[str, Any]] = {
-    "patient": {"type": "text", "role": "direct_identifier", "person": True},
-    "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
-    "sex": {"type": "category", "role": "quasi_identifier", "categories": ["female", "male", "diverse"]},
-    "diagnosis": {"type": "text", "role": "sensitive", "nullable": True},
-}
 
 
 class ContractYaml(YamlSettings):

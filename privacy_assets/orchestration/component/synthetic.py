@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 import dagster as dg
 from pydantic import Field, model_validator
 
-from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.source import ResolvedSource
 from privacy_assets.orchestration.component.yaml_settings import (
@@ -17,15 +16,12 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written,
     written_as_one_of,
 )
-from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.synthetic import (
-    AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings
 
 
 def _kind_of_split(given: Mapping[str, Any]) -> str:
@@ -108,11 +104,6 @@ ResolvedSynthesis: TypeAlias = Annotated[
         external=written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
     ),
 ]
-ResolvedUtility: TypeAlias = Annotated[UtilitySettings, written(UtilitySettings)]
-ResolvedReport: TypeAlias = Annotated[ReportSettings, written(ReportSettings)]
-ResolvedDisclosure: TypeAlias = Annotated[DisclosureSettings, written(DisclosureSettings)]
-ResolvedPrivacyBudget: TypeAlias = Annotated[PrivacyBudget, written(PrivacyBudget)]
-ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 
 class PartitionsYaml(YamlSettings):

@@ -232,17 +232,7 @@ def written(
     check : callable, optional
         Called with the settings; raises if they are wrong.
     """
-    hints = get_type_hints(settings)
-    described: dict[str, Any] = {}
-    for each in dataclasses.fields(settings):
-        if each.metadata:
-            defaults = {"default": each.default, "default_factory": each.default_factory}
-            about: dict[str, Any] = {key: value for key, value in defaults.items() if value is not dataclasses.MISSING}
-            kind = kinds.get(each.name) or _strict(hints[each.name])
-            described[names.get(each.name, each.name)] = (kind, Field(**about, **each.metadata))
-    model = create_model(
-        settings.__name__, __base__=YamlSettings, __doc__=settings.__doc__, __module__=settings.__module__, **described
-    )
+    model = model_of(settings, kinds, names)
     own_names = {as_written: name for name, as_written in names.items()}
 
     def make(given: YamlSettings) -> Any:
@@ -256,6 +246,26 @@ def written(
         return made
 
     return Written(settings, model, make)
+
+
+def model_of(
+    settings: type[Any],
+    kinds: Mapping[str, Any],
+    names: Mapping[str, str],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> type[YamlSettings]:
+    """Return the model of the fields that `setting` describes, see `written`; ``defaults`` are those only of YAML."""
+    hints = get_type_hints(settings)
+    described: dict[str, Any] = {}
+    for each in dataclasses.fields(settings):
+        if each.metadata:
+            found = {"default": defaults.get(each.name, each.default), "default_factory": each.default_factory}
+            about: dict[str, Any] = {key: value for key, value in found.items() if value is not dataclasses.MISSING}
+            kind = kinds.get(each.name) or _strict(hints[each.name])
+            described[names.get(each.name, each.name)] = (kind, Field(**about, **each.metadata))
+    return create_model(
+        settings.__name__, __base__=YamlSettings, __doc__=settings.__doc__, __module__=settings.__module__, **described
+    )
 
 
 def written_as_one_of(
@@ -309,6 +319,8 @@ def _strict(annotation: Any) -> Any:
         return list[_strict(arguments[0])]  # type: ignore[misc]
     if origin is collections.abc.Mapping:
         return dict[str, _strict(arguments[1])]  # type: ignore[misc]
+    if dataclasses.is_dataclass(annotation) and any(each.metadata for each in dataclasses.fields(annotation)):
+        return Annotated[annotation, written(annotation)]  # type: ignore[arg-type]
     return {int: Whole, float: Number, bool: Flag}.get(annotation, annotation)
 
 
@@ -360,7 +372,8 @@ def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dic
     schema.update(extra)
     for name, described in schema.get("properties", {}).items():
         field = settings.model_fields[name]
-        described |= {"description": field.description, "examples": field.examples}
+        bounds = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        described |= {"description": field.description, "examples": field.examples, **bounds}
         variants = described.pop("anyOf", None)
         if variants is None:
             continue

@@ -24,7 +24,7 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
     """Store keyed hashes of the people of a table, by the codes that the admitted table gives them."""
     release = storage.release
     person = release.contract.person
-    if not release.privacy_budget.partitions_are_disjoint or person is None:
+    if not release.budget.partitions_are_disjoint or person is None:
         return
     store = ledger_of(storage).people
     persons, _ = convert(table[person], release.contract.required_type(person))
@@ -47,7 +47,7 @@ def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
     """
     release = storage.release
     person = release.contract.person
-    if not release.privacy_budget.partitions_are_disjoint or person is None:
+    if not release.budget.partitions_are_disjoint or person is None:
         return ""
     store = ledger_of(storage).people
     try:

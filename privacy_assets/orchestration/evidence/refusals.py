@@ -98,7 +98,7 @@ def said_of(failed: Mapping[str, str], release: ReleaseSettings, side: str) -> d
 
 def withholds_figures(release: ReleaseSettings, side: str) -> bool:
     """Return whether what a side publishes has no figures that were computed on the people's records."""
-    return side == SIDES[PRIVACY_BUDGET] and not release.privacy_budget.publish_figures
+    return side == SIDES[PRIVACY_BUDGET] and not release.budget.publish_figures
 
 
 def _evaluations(

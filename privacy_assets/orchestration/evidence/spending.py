@@ -65,7 +65,7 @@ def reserve_fit(
         epsilon=synthesizer.epsilon,
         delta=synthesizer.delta,
         at_most=release.total_epsilon,
-        total_delta=release.privacy_budget.delta,
+        total_delta=release.budget.delta,
         release=release.name,
         run_id=run_id,
         made_of=made_of,
@@ -204,7 +204,7 @@ def with_spending(gathered: Gathered, storage: Storage) -> Gathered:
     entries, own, problem = _charged(storage, header)
     figures: dict[str, float] = {}
     if own is not None and not problem:
-        delta = release.privacy_budget.delta
+        delta = release.budget.delta
         total = epsilon_of(ledger_of(storage).people.spent_rho(entries), delta)
         figures = {"epsilon": own.epsilon, "total_epsilon": total, "delta": max(own.delta, delta)}
     ledger = entries[-1].digest if entries else ""

@@ -28,6 +28,7 @@ from privacy_assets.orchestration.private.directories import (
 )
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
 from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.settings.asked import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
@@ -38,8 +39,6 @@ from privacy_assets.storage.histories import add_to_history, read_history
 if TYPE_CHECKING:
     from upath import UPath
 
-DEFAULT_PRIVATE_PATH = ".dagster/private"
-DEFAULT_RELEASE_PATH = "releases"
 LOCKS_DIRECTORY = "locks"
 KEYS_DIRECTORY = "keys"
 REFUSALS_DIRECTORY = "refusals"

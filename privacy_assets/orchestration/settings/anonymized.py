@@ -73,12 +73,13 @@ class Generalization:
 class AnonymizationSettings(MethodSettings):
     """How records are anonymized (`anonymize`); the roles of the columns come from the contract."""
 
-    k: int | None = setting(None, "Fewest people in a class; by default as the policy requires.", 5)
+    k: int | None = setting(None, "Fewest people in a class; by default as the policy requires.", 5, at_least=1)
     l_diversity: DiversitySetting = setting(
         None,
         "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default as the "
         "policy's blocking limit requires.",
         2,
+        at_least=1,
     )
     l_diversity_by_column: Mapping[str, LDiversity] | None = setting(
         None, "Least diversity by sensitive column.", {"diagnosis": {"least": 3, "kind": "entropy"}}
@@ -88,6 +89,8 @@ class AnonymizationSettings(MethodSettings):
         "Largest distance of a class from the table, for all sensitive columns or by column; by default as the "
         "policy's blocking limit requires.",
         0.2,
+        at_least=0,
+        at_most=1,
     )
     hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = setting(
         None,
@@ -96,7 +99,7 @@ class AnonymizationSettings(MethodSettings):
         {"age": {"intervals": [5, 10, 20]}},
     )
     seed: int | None = setting(
-        None, "Seed of the order of released records; by default 0, and drawn in private if relaxed.", 1
+        None, "Seed of the order of released records; by default 0, and drawn in private if relaxed.", 1, at_least=0
     )
     pictured: tuple[str, str] | None = setting(
         None, "Two columns with numbers or datetimes, whose classes are drawn as rectangles.", ["age", "income"]
@@ -371,12 +374,15 @@ def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[st
 class ReidentificationSettings:
     """How to assess whose the anonymized records can be; the policy sets the columns that an attacker knows."""
 
-    max_known: int = setting(DEFAULT_MAX_KNOWN, "The curve covers all sets of up to this many quasi-identifiers.", 4)
+    max_known: int = setting(
+        DEFAULT_MAX_KNOWN, "The curve covers all sets of up to this many quasi-identifiers.", 4, at_least=1
+    )
     curve_sample: int | None = setting(
         DEFAULT_CURVE_SAMPLE,
         "The curve is computed from this many released records, drawn at random if there are more; null for all. The "
         "figures that a policy limits are always computed from all.",
         100_000,
+        at_least=1,
     )
     other_releases: tuple[OtherReleaseSettings, ...] = setting(
         (),

@@ -33,15 +33,16 @@ class LinkageAuditSettings:
         ["age", "plan"],
     )
     n_records: int | None = setting(
-        DEFAULT_N_RECORDS, "Released records to link, drawn at random if there are more; null for all.", 500
+        DEFAULT_N_RECORDS, "Released records to link, drawn at random if there are more; null for all.", 500, at_least=1
     )
     softness: float | None = setting(
         None,
         "For distance: claims decrease with exp(-distance / softness); by default only the nearest originals are "
         "claimed.",
         0.5,
+        above=0,
     )
-    seed: int = setting(0, "Seed of the drawn records and of the method.", 1)
+    seed: int = setting(0, "Seed of the drawn records and of the method.", 1, at_least=0)
 
     def __post_init__(self) -> None:
         if isinstance(self.known, Sequence) and not isinstance(self.known, str):

@@ -53,12 +53,16 @@ class MonitoringSettings:
         QUARTERLY, "When to run everything; the schedule is stopped until it is switched on.", "0 6 * * 1"
     )
     timezone: str = setting("UTC", "Time zone of the schedule.", "Europe/Berlin")
-    freshness_days: int | None = setting(90, "After this many days an assessment counts as stale.", 30)
+    freshness_days: int | None = setting(
+        90, "After this many days an assessment counts as stale.", 30, at_least=1, at_most=MOST_DAYS
+    )
     drift_limit: float | None = setting(
         0.1,
         "Largest distance of a column from its last released values, from 0 to 1, before a check warns; null if "
         "original and control are given.",
         0.2,
+        above=0,
+        below=1,
     )
     automate: bool = setting(
         False, "Materialize an asset once its inputs have changed and their blocking checks have passed.", True

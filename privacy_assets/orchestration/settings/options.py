@@ -196,12 +196,19 @@ class OptionsSettings:
         "candidates.",
         STANDARD,
     )
-    n_seeds: int = setting(2, "How often the synthetic records of each candidate are made, at least 2.", 3)
-    seed: int = setting(0, "Number from which the comparison derives its seeds; no release uses those.", 1)
+    n_seeds: int = setting(
+        2,
+        "How often the synthetic records of each candidate are made, at least 2.",
+        3,
+        at_least=FEWEST_SEEDS,
+        at_most=MOST_SEEDS,
+    )
+    seed: int = setting(0, "Number from which the comparison derives its seeds; no release uses those.", 1, at_least=0)
     limit_seconds: float | None = setting(
         None,
         "After this many seconds no further candidate is begun, and the results so far are shown; null: no limit.",
         300,
+        above=0,
     )
     seeds: ComparisonSeeds = field(init=False, repr=False, compare=False)
 

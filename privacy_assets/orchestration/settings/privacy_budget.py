@@ -29,7 +29,7 @@ class PrivacyBudget:
         "population, so that what they spend adds up. By default the name of the release.",
         "patients",
     )
-    delta: float = setting(1e-6, "Delta for which total_epsilon is computed.", 1e-7)
+    delta: float = setting(1e-6, "Delta for which total_epsilon is computed.", 1e-7, above=0, below=1)
     partitions_are_disjoint: bool = setting(
         False,
         "Whether each person is in one partition only. Keyed hashes of the people of each fit are compared to check "

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 
@@ -13,7 +13,7 @@ from privacy_assets.anonymization.anonymized_table import roles_of
 from privacy_assets.anonymization.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.column_examination import columns_that_leave
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.drafting.parts import parts_of_moments
@@ -23,14 +23,13 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.preprocess import check_precisions
 from privacy_assets.orchestration.settings.anonymized import (
     NAME_PATTERN,
-    AnonymizationSettings,
     Generalization,
     ReidentificationSettings,
     describe_hierarchies,
 )
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
+from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
-from privacy_assets.orchestration.settings.options import OptionsSettings
 from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
@@ -43,48 +42,64 @@ from privacy_assets.orchestration.settings.synthetic import (
 )
 from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings, worth_stage
 from privacy_assets.release.evidence import SigningEvidence
+from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
-from privacy_assets.release.policy import TOTAL_EPSILON, Policy
-from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
+from privacy_assets.release.policy import TOTAL_EPSILON, Policy, resolve_policy
+from privacy_assets.release.report_front import require_declaration
+from privacy_assets.release.signing import Signer, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
-from privacy_assets.storage.parquet_parts import ROWS_PER_PART
+from privacy_assets.setting_checks import local_path
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.settings import MstSettings
 
 
-@dataclass(frozen=True)
-class ReleaseSettings:
-    """All settings of one release; see `build_release_definitions`."""
+@dataclass(frozen=True, kw_only=True)
+class ReleaseSettings(Release):
+    """All settings of one release, with their defaults, as contract and policy determine them."""
 
-    name: str
     contract: TableContract
     policy: Policy
-    source: TableSource | None
     split: Split | GivenSplit
-    synthetic: Synthesis | ExternalSynthetic | None
     assessment: AssessmentSettings
-    formats: tuple[str, ...]
-    rows_per_part: int = ROWS_PER_PART
-    anonymized: AnonymizationSettings | None = None
-    generalize_synthetic: AnonymizationSettings | None = None
-    reidentification: ReidentificationSettings | None = None
-    semantic_risk: SemanticRiskSettings | None = None
-    linkage_audit: LinkageAuditSettings | None = None
-    utility: UtilitySettings | None = None
-    disclosure: DisclosureSettings | None = None
-    options: OptionsSettings | None = None
     asked_assessment: AssessmentSettings | None = None
     monitoring: MonitoringSettings = NO_MONITORING
-    partitions_def: dg.PartitionsDefinition[Any] | None = None
-    owners: Sequence[str] = ()
     waivers: Path | None = None
-    signing: SigningKey | None = None
-    budget: PrivacyBudget | None = None
     declaration: Mapping[str, str] = field(default_factory=dict)
     engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
     report: ReportSettings = field(default_factory=ReportSettings)
+
+    @classmethod
+    def of(cls, asked: Release) -> Self:
+        """Resolve the settings that were asked for."""
+        policy, contract, synthetic = resolve_policy(asked.policy), resolve_contract(asked.contract), asked.synthetic
+        if asked.utility is not None:
+            policy = policy.with_worth_warnings()
+        if synthetic is None and asked.anonymized is None:
+            synthetic = Synthesis()
+        if isinstance(synthetic, Synthesis):
+            policy = policy if synthetic.private is None else policy.with_total_epsilon()
+            synthetic = synthetic.resolve(policy)
+        labels = () if asked.generalize_synthetic is None else contract.columns_with_role("quasi_identifier")
+        assessment = asked.assessment or AssessmentSettings.required_by(policy, contract)
+        resolved: dict[str, Any] = {
+            "contract": contract,
+            "policy": policy,
+            "split": asked.split or Split(),
+            "synthetic": synthetic,
+            "assessment": assessment.resolve(contract, labels),
+            "asked_assessment": assessment,
+            "formats": require_formats(asked.formats),
+            "rows_per_part": require_rows_per_part(asked.rows_per_part),
+            "monitoring": asked.monitoring or NO_MONITORING,
+            "owners": tuple(asked.owners),
+            "waivers": None if asked.waivers is None else local_path(asked.waivers, "waivers").absolute(),
+            "declaration": require_declaration(asked.declaration or {}),
+            "engine": read_engine(asked.engine),
+            "report": asked.report or ReportSettings(),
+        }
+        return cls(**vars(asked) | resolved)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):
@@ -183,7 +198,7 @@ class ReleaseSettings:
     def _check_budget(self) -> None:
         """Refuse settings with which no fit could be made or released, before a fit spends budget."""
         if self.private is None:
-            if self.budget is not None:
+            if self.privacy_budget is not None:
                 raise InvalidSettingError(
                     f"The release {self.name!r} has a privacy budget, but nothing is charged to it: only the method "
                     f"mst spends one. Write synthetic: {{method: mst}}, or leave out privacy_budget."
@@ -192,11 +207,9 @@ class ReleaseSettings:
         self.private.check(self.contract)
         has_partitions, has_source = self.partitions_def is not None, self.source is not None
         person = self.contract.person
-        self.privacy_budget.check(self.waivers, person, has_partitions=has_partitions, has_source=has_source)
-        stated = {"epsilon": self.private.epsilon, "delta": max(self.private.delta, self.privacy_budget.delta)}
-        stated["total_epsilon"] = epsilon_of(
-            rho_of(self.private.epsilon, self.private.delta), self.privacy_budget.delta
-        )
+        self.budget.check(self.waivers, person, has_partitions=has_partitions, has_source=has_source)
+        stated = {"epsilon": self.private.epsilon, "delta": max(self.private.delta, self.budget.delta)}
+        stated["total_epsilon"] = epsilon_of(rho_of(self.private.epsilon, self.private.delta), self.budget.delta)
         for limit in self.policy.limits:
             if limit.blocks and limit.metric in stated and not limit.holds_for(stated[limit.metric]):
                 raise InvalidSettingError(
@@ -333,14 +346,14 @@ class ReleaseSettings:
         return self.synthetic.private if isinstance(self.synthetic, Synthesis) else None
 
     @property
-    def privacy_budget(self) -> PrivacyBudget:
+    def budget(self) -> PrivacyBudget:
         """The given budget, or the default one."""
-        return self.budget or PrivacyBudget()
+        return self.privacy_budget or PrivacyBudget()
 
     @property
     def population(self) -> str:
         """The population that fits are charged to."""
-        return self.privacy_budget.population or self.name
+        return self.budget.population or self.name
 
     @property
     def total_epsilon(self) -> float:

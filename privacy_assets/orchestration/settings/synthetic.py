@@ -26,9 +26,9 @@ class Split:
     """Divide the source by person into records that the synthesizer may see and records that it never sees."""
 
     train_fraction: float = setting(
-        0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7
+        0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7, above=0, below=1
     )
-    seed: int = setting(0, "Seed of the division.", 1)
+    seed: int = setting(0, "Seed of the division.", 1, at_least=0)
 
     def __post_init__(self) -> None:
         check_split_settings(self.train_fraction, self.seed)
@@ -65,9 +65,9 @@ class Synthesis:
         "cart",
     )
     n_records: int | None = setting(
-        None, "Number of records; by default that of the originals, which mst counts with noise.", 1000
+        None, "Number of records; by default that of the originals, which mst counts with noise.", 1000, at_least=1
     )
-    seed: int = setting(0, "Seed of fit and sample.", 1)
+    seed: int = setting(0, "Seed of fit and sample.", 1, at_least=0)
     settings: Mapping[str, Any] = setting(dict, "Settings of the synthesizer.", {"min_samples_leaf": 20})
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class UtilitySettings:
         0,
         "Seed of the counting queries, of the records drawn from labels, and of the half of the people that judges.",
         1,
+        at_least=0,
     )
 
     def __post_init__(self) -> None:
@@ -51,6 +52,7 @@ class ReportSettings:
         "Number of changes of columns (dropped, coarsened, pairs) whose effect on the identification rate is measured, "
         "each by another search; 0 for none.",
         0,
+        at_least=0,
     )
 
     def __post_init__(self) -> None:

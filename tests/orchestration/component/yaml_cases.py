@@ -28,7 +28,7 @@ PRIVATE = {
             "patient": COLUMNS["patient"],
             "age": COLUMNS["age"],
             "plan": COLUMNS["plan"],
-            "diagnosis": {"type": "text", "role": "sensitive", "isin": ["none", "some"]},
+            "diagnosis": {"type": "text", "role": "sensitive", "categories": ["none", "some"]},
         }
     },
     "synthetic": {"method": "mst", "settings": {"epsilon": 1.0, "given": "plan"}},
@@ -356,11 +356,6 @@ CASES = {
         column("plan", categories="a"),
         "'a' is not of type 'array', 'null'",
     ),
-    "ColumnYaml.isin": (
-        column("diagnosis", isin=["a"]),
-        column("plan", isin=["a"]),
-        "column 'plan' has both 'categories' and 'isin', which have the same meaning",
-    ),
     "ColumnYaml.ordered": (
         column("plan", ordered=True),
         column("age", ordered=True),
@@ -562,9 +557,6 @@ CASES = {
     ),
     **by_name("AssessmentSettings", "assessment", then=LENIENT | {"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
-        min_entropy_delta=(0.1, -1, "min_entropy_delta is -1"),
-        field_decay_factor=(0.7, 1.5, "field_decay_factor is 1.5"),
-        renyi_alpha=(1, -1, "renyi_alpha is -1"),
         calculate_baseline=(False, "no", f"'no' {NO_FLAG}"),
         max_combinations=(1000, 4, "max_combinations is 4. Expected at least 5, the number of columns"),
         n_matched_samples=(3, 0, "n_matched_samples is 0"),
