@@ -103,7 +103,7 @@ def test_what_only_the_values_can_tell_is_said(wrong, message):
 def test_the_schema_has_the_bounds_that_the_load_has():
     """Each bound of the schema is one of the settings, too: what it admits is read, what it refuses is refused."""
     n_bounds = 0
-    for field, (_, wrong, _) in CASES.items():
+    for _, wrong, _ in CASES.values():
         found = [error for error in SCHEMA.iter_errors(BASE | wrong) if error.validator in OF_BOUNDS]
         n_bounds += bool(found)
         if found:
