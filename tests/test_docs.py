@@ -28,9 +28,9 @@ from privacy_assets.orchestration.component.component import PrivacyReleaseCompo
 from privacy_assets.orchestration.component.reference import configuration_reference
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.release.manifest import MANIFEST_KEYS
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import USE_CASES
-from privacy_assets.release.verification import MANIFEST_KEYS
 from privacy_assets.release.waivers import Waiver
 from tests.built_site import built_site
 from tests.running_example import PEOPLE

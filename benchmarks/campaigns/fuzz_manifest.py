@@ -369,7 +369,7 @@ def forge(n_mutations: int, seed: int = 0, releases: list[Release] | None = None
 
 def _forge_signature(release: Release, manifest: dict[str, Any], chance: random.Random) -> None:
     """Take the signature away, correct what it says of the manifest, or sign with another key."""
-    from privacy_assets.release.signature import write_signature
+    from privacy_assets.release.signing import write_signature
 
     path = release.directory / "signature.json"
     kind = chance.choice(["strip", "correct", "another key"])

@@ -71,18 +71,7 @@ class ShowsPictures:
         return self.drawn(what).figure
 
     def drawn(self, what: str | None = None) -> Drawn:
-        """Draw like `plot`, with a title and a sentence on what the picture shows.
-
-        Parameters
-        ----------
-        what : str, optional
-            One of ``pictures``; by default the first.
-
-        Raises
-        ------
-        InvalidSettingError
-            If this result has no such picture.
-        """
+        """Draw like `plot`, with a title and a sentence on what the picture shows."""
         chosen = self.pictures[0] if what is None else what
         if chosen not in self.pictures:
             raise InvalidSettingError(

@@ -33,8 +33,7 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.released_csv import write_csv
-from privacy_assets.release.signature import write_signature
-from privacy_assets.release.signing import Signer
+from privacy_assets.release.signing import Signer, write_signature
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.setting_checks import is_integer, require
@@ -132,53 +131,40 @@ def write_release(
         raise InvalidTableError("The policy requires a signature, and there is no signing key. Nothing was released.")
     make_released_directory(directory)
     with locked(directory):
-        return _write_locked(directory, table, content, record, formats, report, signer, rows_per_part)
-
-
-def _write_locked(
-    directory: Path,
-    table: pd.DataFrame,
-    content: str,
-    record: ReleaseRecord,
-    formats: Sequence[str],
-    report: "ReportMaterial | None",
-    signer: Signer | None,
-    rows_per_part: int,
-) -> Path:
-    created_at = datetime.now(UTC)
-    final = directory / f"{created_at.strftime(DIRECTORY_TIME)}-{content[:12]}"
-    _remove_abandoned(directory)
-    temporary = temporary_sibling(final)
-    try:
-        parts = _write_table(temporary / f"{record.stage}.parquet", table, rows_per_part)
-        csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
-        manifest = _manifest(record, temporary, table, content, created_at) | parts | csv
-        manifest["signed_by"] = None if signer is None else signer.key_id
-        manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
-        # As read back from JSON: tuples become lists, and keys become text.
-        manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
-        write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
-        if signer is not None:
-            write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
-        trusted = () if signer is None else (signer.public_key,)
-        give_back_memory()
-        # The files written here are no larger than the table in memory.
-        found = verify_release(temporary, public_keys=trusted, max_bytes=None)
-        if not found.verified:
-            raise InvalidTableError(
-                f"The written files do not verify: {'; '.join(found.problems)}. Nothing was released."
-            )
-        for opened in (temporary, *(path for path in temporary.iterdir() if path.is_dir())):
-            opened.chmod(RELEASED_DIRECTORY_MODE)
-        sync_directory(temporary)
-        # The link is made first, so that nothing is published if it cannot be made.
-        link = _link_to(final)
-        temporary.rename(final)
-        link.replace(directory / LATEST)
-        sync_directory(directory)
-    finally:
+        created_at = datetime.now(UTC)
+        final = directory / f"{created_at.strftime(DIRECTORY_TIME)}-{content[:12]}"
         _remove_abandoned(directory)
-    return final
+        temporary = temporary_sibling(final)
+        try:
+            parts = _write_table(temporary / f"{record.stage}.parquet", table, rows_per_part)
+            csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
+            manifest = _manifest(record, temporary, table, content, created_at) | parts | csv
+            manifest["signed_by"] = None if signer is None else signer.key_id
+            manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
+            # As read back from JSON: tuples become lists, and keys become text.
+            manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
+            write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
+            if signer is not None:
+                write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
+            trusted = () if signer is None else (signer.public_key,)
+            give_back_memory()
+            # The files written here are no larger than the table in memory.
+            found = verify_release(temporary, public_keys=trusted, max_bytes=None)
+            if not found.verified:
+                raise InvalidTableError(
+                    f"The written files do not verify: {'; '.join(found.problems)}. Nothing was released."
+                )
+            for opened in (temporary, *(path for path in temporary.iterdir() if path.is_dir())):
+                opened.chmod(RELEASED_DIRECTORY_MODE)
+            sync_directory(temporary)
+            # The link is made first, so that nothing is published if it cannot be made.
+            link = _link_to(final)
+            temporary.rename(final)
+            link.replace(directory / LATEST)
+            sync_directory(directory)
+        finally:
+            _remove_abandoned(directory)
+        return final
 
 
 def _without_extras(table: pd.DataFrame) -> pd.DataFrame:

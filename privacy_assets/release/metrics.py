@@ -70,16 +70,12 @@ class Metric:
 
     Attributes
     ----------
-    range : Range
-    meaning : str
     reading : Reading
         By default, the figure of its own name in its assessment.
     sentence : str, optional
         Name of its asset check; by default made of name and direction.
-    severity : {"error", "warn"}
-        Default severity of a limit.
-    advice : str, optional
-        What helps if a limit fails.
+    severity, advice
+        Default severity of a limit, and what helps if it fails.
     protects_from : float, optional
         The loosest bound that still prevents a record from being singled out, for figures of anonymized records.
     worst_for_copies : bool
@@ -91,8 +87,6 @@ class Metric:
         Whether it is 1 for yes and 0 for no, and shown as these.
     concerned : str
         The records whose share it is, in words.
-    assessment : str
-        The assessment that it belongs to.
     """
 
     range: Range

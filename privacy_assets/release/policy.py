@@ -241,36 +241,34 @@ class RequiredSettings:
     )
 
     def __post_init__(self) -> None:
-        columns = self.max_baseline_cols
-        if columns is not None and not is_integer(columns, 1, plain=True):
-            raise InvalidSettingError(
-                f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
-            )
-        for name in ("exact_search", "default_precision", "deduplicated", "signature"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidSettingError(
-                    f"The policy requires {name}={getattr(self, name)!r}; expected True or False."
-                )
-        records, confidence = self.control_records, self.confidence_level
-        if not is_integer(records, 0, plain=True):
-            raise InvalidSettingError(
-                f"The policy requires control_records={records!r}; expected a whole number from 0."
-            )
-        if not is_number(confidence, plain=True) or not 0 < confidence < 1:
-            raise InvalidSettingError(
-                f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
-            )
-        share = self.detectable_share
-        if share is not None and (not is_number(share, plain=True) or not 0 < share <= 1):
-            raise InvalidSettingError(
-                f"The policy requires detectable_share={share!r}; expected a number above 0 and at most 1, or None."
-            )
-        people = self.people_per_value
-        if people is not None and not is_integer(people, 1, plain=True):
-            raise InvalidSettingError(
-                f"The policy requires people_per_value={people!r}; expected a whole number from 1, or None for as many "
-                "as in the smallest class."
-            )
+        columns, confidence = self.max_baseline_cols, self.confidence_level
+        share, people = self.detectable_share, self.people_per_value
+        is_share = is_number(share, plain=True) and 0 < share <= 1
+        for name, is_right, expected in (
+            (
+                "max_baseline_cols",
+                columns is None or is_integer(columns, 1, plain=True),
+                "a whole number from 1, or None for all",
+            ),
+            *(
+                (name, isinstance(getattr(self, name), bool), "True or False")
+                for name in ("exact_search", "default_precision", "deduplicated", "signature")
+            ),
+            ("control_records", is_integer(self.control_records, 0, plain=True), "a whole number from 0"),
+            (
+                "confidence_level",
+                is_number(confidence, plain=True) and 0 < confidence < 1,
+                "a number between 0 and 1",
+            ),
+            ("detectable_share", share is None or is_share, "a number above 0 and at most 1, or None"),
+            (
+                "people_per_value",
+                people is None or is_integer(people, 1, plain=True),
+                "a whole number from 1, or None for as many as in the smallest class",
+            ),
+        ):
+            if not is_right:
+                raise InvalidSettingError(f"The policy requires {name}={getattr(self, name)!r}; expected {expected}.")
 
 
 @dataclass(frozen=True)

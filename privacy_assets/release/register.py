@@ -28,9 +28,8 @@ from privacy_assets.release.manifest import (
     read_manifest_bytes,
 )
 from privacy_assets.release.metrics import METRICS, UTILITY
-from privacy_assets.release.outcomes import Outcome, outcome_of, page_template
-from privacy_assets.release.signature import find_signature
-from privacy_assets.release.signing import PublicKey, read_public_key
+from privacy_assets.release.outcomes import Outcome, in_words, outcome_of, page_template
+from privacy_assets.release.signing import PublicKey, find_signature, read_public_key
 from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
 
@@ -230,7 +229,7 @@ def _drawn(metric: str, points: Sequence[tuple[float, float]]) -> Trend:
 
     (first, _), (last, limit) = points[0], points[-1]
     text = f"{number(first)} to {number(last)} over {len(points)} releases; limit now {number(limit)}"
-    return Trend(metric.replace("_", " "), text, line(0), line(1))
+    return Trend(in_words(metric), text, line(0), line(1))
 
 
 def open_refusals(entries: Sequence[RegisterEntry], refusals: Sequence[RecordedRun]) -> tuple[OpenRefusal, ...]:
@@ -298,8 +297,8 @@ def _described(
     said += f" under {len(waived)} waiver{'s' if len(waived) > 1 else ''}" if waived else ""
     said += f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
     policy = manifest["policy"]
-    name = "of its own" if policy["use_case"] is None else _short(policy["use_case"]).replace("_", " ")
-    changed = _first(policy["changes"], MOST_COLUMNS_NAMED).replace("_", " ")
+    name = "of its own" if policy["use_case"] is None else in_words(_short(policy["use_case"]))
+    changed = in_words(_first(policy["changes"], MOST_COLUMNS_NAMED))
     name += f", changed in {changed}" if changed else ""
     signature, signature_kind = _signature_state(directory, manifest, data, trusted)
     files, files_kind = _state_of_files(directory, manifest, trusted, verify=verify)

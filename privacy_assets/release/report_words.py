@@ -1,7 +1,8 @@
 """Plain-language explanations of the figures of a release."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from string import Formatter
+from typing import Any, TypeAlias
 
 from privacy_assets.disclosure.criteria import in_words
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
@@ -49,6 +50,10 @@ IN_NATS = frozenset({"mean_nonspecificity", "min_nonspecificity", "mean_entropy"
 """Figures that are natural logarithms; reports have them in bits."""
 
 
+_Saying: TypeAlias = tuple[Any, ...]
+"""An assessment, a sentence with names of its figures or a function of them, and figures that the function needs."""
+
+
 def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = True) -> tuple[str, ...]:
     """Explain the figures of a manifest in sentences with counts and shares only.
 
@@ -64,14 +69,15 @@ def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _said(
-    sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = False
+    sayings: Sequence[_Saying], figures: Mapping[str, Any], limits: Mapping[str, float], *, rated: bool = False
 ) -> tuple[str, ...]:
-    return tuple(
-        saying.say(_Figures(figures[saying.assessment], limits, rated=rated))
-        for saying in sayings
-        if set(saying.needs)
-        <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
-    )
+    said = []
+    for assessment, say, *needs in sayings:
+        needed = set(needs) if callable(say) else {name for _, name, _, _ in Formatter().parse(say) if name}
+        own = _Figures(figures.get(assessment, {}), limits, rated=rated)
+        if needed <= {name for name, value in own.items() if value is not None}:
+            said.append(say(own) if callable(say) else own.written(say))
+    return tuple(said)
 
 
 class _Figures(dict[str, Any]):
@@ -90,13 +96,12 @@ class _Figures(dict[str, Any]):
     def rating(self, before: str, name: str, rate: Callable[[float], str]) -> str:
         return f"{before}{rate(self[name])}" if self._rated else ""
 
-
-class _Saying(NamedTuple):
-    """Explain an assessment that has the required figures."""
-
-    assessment: str
-    needs: tuple[str, ...]
-    say: Callable[[_Figures], str]
+    def written(self, sentence: str) -> str:
+        """Fill the names of figures into a sentence; ``%`` means a share, ``f`` and ``g`` formats, ``s`` text."""
+        write: dict[str, Callable[[str], Any]] = {"%": self.percent, "s": self.get, "": self.number}
+        write |= {"f": lambda name: f"{self[name]:.3f}", "g": lambda name: f"{self[name]:g}"}
+        parts = Formatter().parse(sentence)
+        return "".join(text + (str(write[form or ""](name)) if name else "") for text, name, form, _ in parts).rstrip()
 
 
 def _identified(scores: _Figures) -> str:
@@ -125,22 +130,6 @@ def _identified(scores: _Figures) -> str:
         f"{found} can be pinned to one original: some combination of up to "
         f"{scores['max_combo_size']} columns occurs exactly once among the synthetic and once among the original "
         f"records.{rating}"
-    )
-
-
-def _singled_out(scores: _Figures) -> str:
-    low, high = (percent(scores[f"originals_singled_out_interval_{end}"]) for end in ("low", "high"))
-    return (
-        f"{scores.percent('originals_singled_out')} of the originals (interval {low} to {high}) are singled out by "
-        "some released record."
-    )
-
-
-def _any_size(scores: _Figures) -> str:
-    return (
-        f"Larger combinations are too many to search. Of a sample of {scores['any_size_records']:,} synthetic records, "
-        f"{scores.percent('any_size_identification_rate')} can be pinned to one original by some combination of any "
-        f"size (interval {percent(scores['any_size_interval_low'])} to {percent(scores['any_size_interval_high'])})."
     )
 
 
@@ -239,27 +228,10 @@ def _homogeneous(report: _Figures) -> str:
     )
 
 
-def _loss(statistics: _Figures) -> str:
-    return (
-        f"Generalizing cost {statistics.percent('information_loss')} of the precision of the quasi-identifiers on "
-        "average (0 %: unchanged, 100 %: no information left)."
-    )
-
-
 def _suppressed(statistics: _Figures) -> str:
     if not statistics["suppressed_share"]:
         return "No record was left out."
     return f"{statistics.percent('suppressed_share')} of the records were left out of the release."
-
-
-def _candidates(scores: _Figures) -> str:
-    return (
-        "An attacker who knows the columns that the policy assumes is left with at least "
-        f"{scores['fewest_candidates']:,} candidates for every record, and picks the right one with a probability of "
-        "at most "
-        f"{scores.percent('max_reidentification_probability')} "
-        f"({scores.percent('mean_reidentification_probability')} on average)."
-    )
 
 
 def _concepts(scores: _Figures) -> str:
@@ -278,66 +250,61 @@ def _concepts(scores: _Figures) -> str:
     return f"No record has to be withheld: {attacker} is always left with at least {k:,} records, and {risk}"
 
 
-def _worth(scores: _Figures) -> str:
-    value, low, high = (scores[f"utility{end}"] for end in ("", "_lower", "_upper"))
-    return (
-        f"On a scale from 0 (each column shuffled) to 1 (the originals) the records are worth {value:.3f}, with a 95 % "
-        f"interval from {low:.3f} to {high:.3f}. {scores['in_people']}".rstrip()
-    )
-
-
-def _counts(scores: _Figures) -> str:
-    own, best = percent(scores["median_count_error"]), percent(scores["median_count_error_of_originals"])
-    return (
-        f"Half of the counts on two or three columns are within {own} of the counts of other real people; counted in "
-        f"the originals, within {best}."
-    )
-
-
-def _guarantee(figures: _Figures) -> str:
-    return (
-        f"The records have a guarantee of epsilon {figures.number('epsilon')}; the figures and the decision were "
-        f"computed on the people's records and have no guarantee. All fits on these people together have spent "
-        f"epsilon {figures.number('total_epsilon')} at delta {figures['delta']:g}."
-    )
-
-
-_SAYINGS_OF_WORTH = (
-    _Saying(UTILITY, ("utility", "utility_lower", "utility_upper", "in_people"), _worth),
-    _Saying(UTILITY, ("median_count_error", "median_count_error_of_originals"), _counts),
+_SAYINGS_OF_WORTH: tuple[_Saying, ...] = (
+    (
+        UTILITY,
+        "On a scale from 0 (each column shuffled) to 1 (the originals) the records are worth {utility:f}, with a 95 % "
+        "interval from {utility_lower:f} to {utility_upper:f}. {in_people:s}",
+    ),
+    (
+        UTILITY,
+        "Half of the counts on two or three columns are within {median_count_error:%} of the counts of other real "
+        "people; counted in the originals, within {median_count_error_of_originals:%}.",
+    ),
 )
-_SAYINGS = (
-    _Saying(PRIVACY_BUDGET, ("epsilon", "total_epsilon", "delta"), _guarantee),
-    _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
-    _Saying(
-        MPUCC,
-        tuple(f"originals_singled_out{end}" for end in ("", "_interval_low", "_interval_high")),
-        _singled_out,
+_SAYINGS: tuple[_Saying, ...] = (
+    (
+        PRIVACY_BUDGET,
+        "The records have a guarantee of epsilon {epsilon}; the figures and the decision were computed on the people's "
+        "records and have no guarantee. All fits on these people together have spent epsilon {total_epsilon} at delta "
+        "{delta:g}.",
     ),
-    _Saying(
+    (MPUCC, _identified, "identification_rate", "total_identified", "total_syn_records", "max_combo_size"),
+    (
         MPUCC,
-        ("any_size_identification_rate", "any_size_interval_low", "any_size_interval_high", "any_size_records"),
-        _any_size,
+        "{originals_singled_out:%} of the originals (interval {originals_singled_out_interval_low:%} to "
+        "{originals_singled_out_interval_high:%}) are singled out by some released record.",
     ),
-    _Saying(MPUCC, ("privacy_risk_score", "overall_protection"), _score),
-    _Saying(MPUCC, ("score_of_control", "score_at_control_size"), _of_control),
-    _Saying(MPUCC, ("baseline_protection",), _baseline),
-    _Saying(MPUCC, ("search",), _search),
-    _Saying(
+    (
+        MPUCC,
+        "Larger combinations are too many to search. Of a sample of {any_size_records} synthetic records, "
+        "{any_size_identification_rate:%} can be pinned to one original by some combination of any size (interval "
+        "{any_size_interval_low:%} to {any_size_interval_high:%}).",
+    ),
+    (MPUCC, _score, "privacy_risk_score", "overall_protection"),
+    (MPUCC, _of_control, "score_of_control", "score_at_control_size"),
+    (MPUCC, _baseline, "baseline_protection"),
+    (MPUCC, _search, "search"),
+    (
         CONTROL,
-        ("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
         _control,
+        *("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
     ),
-    _Saying(DISCLOSURE, ("n_original", "n_control", "adjusted_p_value"), _leakage),
-    _Saying(RARE_VALUES, ("people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"), _rare_values),
-    _Saying(ANONYMITY, ("k", "n_classes"), _classes),
-    _Saying(ANONYMITY, ("share_in_homogeneous_classes",), _homogeneous),
-    _Saying(STATISTICS, ("information_loss",), _loss),
-    _Saying(STATISTICS, ("suppressed_share",), _suppressed),
-    _Saying(
+    (DISCLOSURE, _leakage, "n_original", "n_control", "adjusted_p_value"),
+    (RARE_VALUES, _rare_values, "people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"),
+    (ANONYMITY, _classes, "k", "n_classes"),
+    (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),
+    (
+        STATISTICS,
+        "Generalizing cost {information_loss:%} of the precision of the quasi-identifiers on average (0 %: unchanged, "
+        "100 %: no information left).",
+    ),
+    (STATISTICS, _suppressed, "suppressed_share"),
+    (
         REIDENTIFICATION,
-        ("fewest_candidates", "max_reidentification_probability", "mean_reidentification_probability"),
-        _candidates,
+        "An attacker who knows the columns that the policy assumes is left with at least {fewest_candidates} "
+        "candidates for every record, and picks the right one with a probability of at most "
+        "{max_reidentification_probability:%} ({mean_reidentification_probability:%} on average).",
     ),
-    _Saying(SEMANTIC, ("maximum_semantic_risk", "medium_semantic_risk"), _concepts),
+    (SEMANTIC, _concepts, "maximum_semantic_risk", "medium_semantic_risk"),
 )

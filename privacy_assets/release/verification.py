@@ -22,13 +22,9 @@ from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
-
-# Re-exported for code that reads releases.
-from privacy_assets.release.manifest import MANIFEST_FILE as MANIFEST_FILE
-from privacy_assets.release.manifest import MANIFEST_KEYS as MANIFEST_KEYS
-from privacy_assets.release.manifest import MANIFEST_VERSION as MANIFEST_VERSION
-from privacy_assets.release.manifest import REPORT_FILE as REPORT_FILE
 from privacy_assets.release.manifest import (
+    MANIFEST_FILE,
+    REPORT_FILE,
     SIGNATURE_FILE,
     DamagedManifestError,
     are_withheld,
@@ -42,8 +38,13 @@ from privacy_assets.release.metrics import ANONYMITY, METRICS, PRIVACY_BUDGET, S
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import in_limited_process, is_as_recorded, open_regular
 from privacy_assets.release.released_csv import digest_of_csv
-from privacy_assets.release.signature import SignatureFound, agreement_problems, find_signature
-from privacy_assets.release.signing import PublicKey, read_public_key
+from privacy_assets.release.signing import (
+    PublicKey,
+    SignatureFound,
+    agreement_problems,
+    find_signature,
+    read_public_key,
+)
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame

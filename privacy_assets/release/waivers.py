@@ -1,17 +1,5 @@
 """Waivers: a named person takes responsibility for one limit that one content fails, until a given day.
 
-A waiver is a YAML file::
-
-    release: patients
-    metric: privacy_risk_score
-    limit: 0.1
-    figure: 0.171036
-    fingerprint: b668513f14eccadaa129ea0fd9acbc5b9da08986211182bca8779f376d6c6ac6
-    person: Ada Lovelace, data protection officer
-    reason: The recipient works in our enclave, contract 12/2026.
-    signed_on: 2026-07-01
-    expires_on: 2026-09-30
-
 Anyone who can write the file can waive limits, so protect its directory like the policy. See ``docs/waivers.md``.
 """
 

@@ -22,8 +22,7 @@ from privacy_assets.release.register import (
     render_register,
     write_register,
 )
-from privacy_assets.release.signature import SIGNATURE_FILE
-from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
+from privacy_assets.release.signing import SIGNATURE_FILE, SigningKey, generate_key_pair, load_signer
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.storage.fingerprint import fingerprint

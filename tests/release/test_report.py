@@ -12,8 +12,14 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import USE_CASES, Limit, Policy
-from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
-from privacy_assets.release.report_front import rated_poorly, require_declaration
+from privacy_assets.release.report import (
+    Picture,
+    Refusal,
+    ReportMaterial,
+    rated_poorly,
+    render_report,
+    require_declaration,
+)
 from privacy_assets.release.report_words import plain_words
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.agreeing import agreeing

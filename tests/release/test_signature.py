@@ -16,8 +16,7 @@ from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.files import write_release
 from privacy_assets.release.manifest import digest_of
-from privacy_assets.release.signature import write_signature
-from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
+from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer, write_signature
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.examples import examples

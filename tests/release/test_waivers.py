@@ -1,7 +1,6 @@
 import json
 import os
 import re
-import textwrap
 from dataclasses import replace
 from datetime import date
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release import waivers
 from privacy_assets.release.files import write_release
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, is_admitted, limit_verdict, verdicts, waived_verdict
 from privacy_assets.release.metrics import MPUCC
@@ -313,9 +311,10 @@ def test_waivers_are_read_from_a_file_and_from_a_directory(tmp_path):
 
 def test_the_example_of_the_documentation_can_be_read(tmp_path):
     page = REPOSITORY / "docs" / "waivers.md"
-    # The tests of the wheel run without the documentation.
-    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL) if page.exists() else []
-    blocks.append(textwrap.dedent(waivers.__doc__.split("::\n")[1].split("Anyone")[0]))
+    if not page.exists():
+        pytest.skip("the tests of the wheel run without the documentation")
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert blocks
     for block in blocks:
         (read,) = read_waivers(written(tmp_path, block))
         assert (read.metric, read.expires_on) == ("privacy_risk_score", date(2026, 9, 30))

@@ -46,7 +46,7 @@ from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.policy import TOTAL_EPSILON, Policy, resolve_policy
-from privacy_assets.release.report_front import require_declaration
+from privacy_assets.release.report import require_declaration
 from privacy_assets.release.signing import Signer, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
 from privacy_assets.setting_checks import local_path
