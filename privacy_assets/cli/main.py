@@ -15,15 +15,7 @@ from privacy_assets.setting_checks import local_path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Returns
-    -------
-    int
-        Exit code: 0 if the command succeeded; 1 if a release does not verify, a table breaks its contract, the
-        quickstart failed, a ledger of a privacy budget is missing or damaged, or nothing was drafted, compared,
-        assessed, anonymized or made.
-    """
+    """Run the command line; return 1 if something does not verify, breaks its contract, is damaged, or was not made."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # The name of a directory may contain characters that the terminal cannot print.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -52,12 +52,7 @@ class WarmUp(NamedTuple):
 def warm_up() -> WarmUp:
     """Compile every kernel of this package into Numba's cache.
 
-    The cache is in the directory ``NUMBA_CACHE_DIR``; without that variable in ``__pycache__`` of the installed
-    package, or in the user's cache if that is not writable.
-
-    Returns
-    -------
-    WarmUp
+    The cache is ``NUMBA_CACHE_DIR``, else ``__pycache__`` of the package, or of the user if that is not writable.
     """
     began, n_before = time.monotonic(), progress.n_functions
     tables = [_make_table(seed) for seed in range(3)]

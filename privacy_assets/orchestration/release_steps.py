@@ -10,18 +10,18 @@ import dagster as dg
 
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.comparison.stored import say_nearest
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
-from privacy_assets.orchestration.evidence.refusals import refusals_before, said_of, withholds_figures
+from privacy_assets.orchestration.evidence.refusals import every_refusal, refusals_before, said_of, withholds_figures
 from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
-from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
+from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly, speaks
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
-from privacy_assets.orchestration.registered import update_register
 from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
@@ -60,6 +60,7 @@ from privacy_assets.release.metrics import (
     SIDES,
     UTILITY,
 )
+from privacy_assets.release.register import write_register
 from privacy_assets.storage.memory import give_back_memory
 
 NEAREST = "nearest_options"
@@ -238,6 +239,26 @@ def _page_of_checks(
     gathered, shown = known_so_far(gathered, every, decided)
     note = f"The run ended after {stage.replace('_', ' ')}; conditions that later steps decide are not on this page."
     return page_of_refusal(context, storage, side, gathered, shown, note, nearest)
+
+
+def update_register(context: Any, after: str) -> None:
+    """Write the register again ``after`` a release or a refusal; if this fails, warn, and keep the decision."""
+    root = Path(context.resources.release_store.base_path)
+    reason = ""
+    try:
+        mark_releases(root)
+        write_register(root, refusals=list(every_refusal(context.resources.private_tables)))
+    except Exception as error:  # noqa: BLE001 - a problem with the register does not change the decision
+        is_ours = isinstance(error, PrivacyAssetsError) and speaks(error)
+        reason = f"{class_name(type(error))}: {error}" if is_ours else class_name(type(error))
+    if reason:
+        log_openly(
+            context,
+            f"The register of releases was not written ({reason}). The {after} itself is complete and recorded. The "
+            "next release or refusal writes the whole register again, as does `privacy_assets register` on the "
+            "directory of the releases.",
+            logging.WARNING,
+        )
 
 
 def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence[Verdict]) -> Exception | None:

@@ -31,17 +31,7 @@ _TEXT_COLUMNS = ("candidate", "side", "digest", "failed", "problem")
 
 
 class ComparisonProgress(NamedTuple):
-    """Progress of a comparison.
-
-    Attributes
-    ----------
-    n_done : int
-        Candidates that are done.
-    n_candidates : int
-        All candidates.
-    candidate : str
-        Name of the candidate that is begun.
-    """
+    """How many candidates of a comparison are done, and the one that is begun."""
 
     n_done: int
     n_candidates: int

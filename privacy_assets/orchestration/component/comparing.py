@@ -33,13 +33,6 @@ def compare_in_file(
 
     ``name`` selects the release if the file has several. Relative paths in the file start at the working directory.
     With ``standard``, the standard candidates are compared, regardless of the file.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the file has no such release, or it cannot be compared here.
-    Failure
-        If the run fails; nothing in it shows a cell.
     """
     arguments = _arguments(path, name)
     if any(isinstance(source, UpstreamAsset) for source in _sources(arguments)):

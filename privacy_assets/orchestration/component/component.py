@@ -1,22 +1,20 @@
 """The Dagster component: a release that is configured in YAML, over `build_release_definitions`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
-from pydantic import BaseModel, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.anonymized import (
     ResolvedAnonymization,
     ResolvedReidentification,
     ResolvedSemanticRisk,
 )
-from privacy_assets.orchestration.component.engine import EngineYaml
-from privacy_assets.orchestration.component.monitoring import ResolvedMonitoring
-from privacy_assets.orchestration.component.options import ResolvedOptions
 from privacy_assets.orchestration.component.scaffolder import scaffolded
-from privacy_assets.orchestration.component.signing import SigningYaml
 from privacy_assets.orchestration.component.source import (
     ResolvedContract,
     ResolvedPolicy,
@@ -28,11 +26,92 @@ from privacy_assets.orchestration.component.synthetic import (
     ResolvedSynthesis,
 )
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
-from privacy_assets.orchestration.component.yaml_settings import model_of
+from privacy_assets.orchestration.component.yaml_settings import (
+    WrittenList,
+    YamlSettings,
+    import_path,
+    model_of,
+    written,
+)
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.sources import from_root
+from privacy_assets.release.signing import SigningKey
 from privacy_assets.setting_checks import local_path
+
+
+class EngineYaml(YamlSettings):
+    """Where mpUCCs are searched, records cut, and candidates counted; it does not change the release."""
+
+    spark: Annotated[SparkEngine, written(SparkEngine)] = Field(
+        description="On the workers of a Spark cluster.", examples=[{"remote": "sc://spark:15002"}]
+    )
+
+
+class SigningYaml(YamlSettings):
+    """The key that signs releases: give one of key_file and key_variable."""
+
+    key_file: str | None = Field(
+        None,
+        description="PEM file with the private key, readable only by its owner (0600); a relative path starts at the "
+        "root of the project.",
+        examples=["/etc/privacy_assets/signing_key.pem"],
+    )
+    key_variable: str | None = Field(
+        None,
+        description="Name (and not a template that reads it) of the environment variable with the private key, as PEM "
+        "or in base64.",
+        examples=["RELEASE_SIGNING_KEY"],
+    )
+    key_id: str | None = Field(
+        None,
+        description="Identifier that privacy_assets keygen printed; any other key is refused.",
+        examples=["70403ccee94b6155e4dcd4b2dfcd6a1cf6f6a3ab7f4ec4d0a2f9d4e4c3b5f1aa"],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "SigningYaml":
+        self.build(Path())
+        return self
+
+    def build(self, root: Path) -> SigningKey:
+        """Return the settings; a relative path starts at `root`."""
+        if (self.key_file is None) == (self.key_variable is None):
+            raise InvalidSettingError("The settings of signing need one of key_file and key_variable.")
+        # Checked as written, before it is joined to a path, because it may be the key itself.
+        key = SigningKey(self.key_file, self.key_variable, self.key_id)
+        if self.key_file is None:
+            return key
+        return SigningKey(root / self.key_file, None, self.key_id)
+
+
+_CANDIDATE = written(
+    Candidate,
+    kinds={
+        "synthetic": ResolvedSynthesis | None,
+        "generalize_synthetic": ResolvedAnonymization | None,
+        "anonymized": ResolvedAnonymization | None,
+    },
+)
+ResolvedCandidates: TypeAlias = Annotated[
+    Literal["standard"] | Sequence[Candidate], WrittenList(_CANDIDATE, Literal["standard"])
+]
+ResolvedOptions: TypeAlias = Annotated[
+    OptionsSettings, written(OptionsSettings, kinds={"candidates": ResolvedCandidates})
+]
+
+
+ResolvedMonitoring: TypeAlias = Annotated[
+    MonitoringSettings,
+    written(
+        MonitoringSettings,
+        kinds={"on_refusal": str | None},
+        read={"on_refusal": lambda path: import_path(path, "on_refusal")},
+    ),
+]
+
 
 READ_AS: dict[str, Any] = {
     "name": str | None,

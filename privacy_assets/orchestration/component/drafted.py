@@ -31,15 +31,7 @@ class DraftParams(BaseModel):
 
 
 def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDraft] | None:
-    """Return the fields `source` and `contract` in YAML, and the draft; None if an example is wanted.
-
-    ``root`` is the root of the project, where relative paths start.
-
-    Raises
-    ------
-    PrivacyAssetsError
-        If the parameters contradict each other, or there is no table.
-    """
+    """Return `source` and `contract` in YAML, and the draft; None for an example. Relative paths start at ``root``."""
     params = params if isinstance(params, DraftParams) else DraftParams()
     if params.query is not None:
         if params.source is not None or params.asset is not None or params.url_variable is None:

@@ -22,19 +22,9 @@ WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True)
 class YamlField:
-    """One field of a model.
+    """One field of a model: the ``kind`` of its values in words, and the model of its ``settings`` or ``entries``.
 
-    Attributes
-    ----------
-    kind : str
-        The values that the field takes, in words.
-    default : str or None
-        The value if the field is left out, as YAML; None if the field is required or the default depends on other
-        settings.
-    settings : type or None
-        The model of its settings, or of the settings of each of its entries.
-    entries : {"", "list", "mapping"}
-        Whether the field takes several values.
+    The ``default`` is YAML; None if the field is required, or if the default depends on other settings.
     """
 
     name: str

@@ -61,26 +61,14 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> Any:
-        """Evaluate templates and make the settings; Dagster shows this package's message at the line.
-
-        Raises
-        ------
-        InvalidSettingError
-            If anything is wrong with the settings; the message names every problem.
-        """
+        """Evaluate templates and make the settings; Dagster shows this package's message at the line."""
         resolved = resolve_fields(model, cls, context)
         kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
         return _placed(context, lambda: _said_plainly(lambda: cls(**kept)))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
-        """Make the settings from plain values.
-
-        Raises
-        ------
-        InvalidSettingError
-            If anything is wrong with them; the message names every problem.
-        """
+        """Make the settings from plain values; an `InvalidSettingError` names every problem."""
         made: Self = _said_plainly(lambda: cls.model_validate(dict(mapping)))
         return made
 
@@ -90,13 +78,7 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
 
 class WrongFieldsError(InvalidSettingError):
-    """Errors in settings, each with its place, so that the enclosing settings can name the whole path.
-
-    Parameters
-    ----------
-    *problems : tuple of (tuple, str)
-        The keys and positions that lead to each error, and its message.
-    """
+    """Problems of settings, each with the keys that lead to it: enclosing settings can name the whole path."""
 
     def __init__(self, *problems: tuple[Place, str]) -> None:
         places = [".".join(map(str, place)) for place, _ in problems]
@@ -113,21 +95,9 @@ class WrongFieldsError(InvalidSettingError):
 class Written(dg.Resolver):
     """How settings are written in YAML, for the ``Annotated`` type of a field of such settings.
 
-    Dagster reads the YAML into a model of their described fields, and makes the settings from it, so that errors are
-    shown at their line.
-
-    Parameters
-    ----------
-    settings : type, or tuple of types
-        The classes whose objects may also be given directly.
-    model : type of YamlSettings
-        The model of the YAML.
-    make : callable
-        Makes the settings from a model.
-    or_else : type, optional
-        Plain values that may be written instead.
-    read_plain : callable, optional
-        Makes the settings from a plain value, or raises; by default plain values stay unchanged.
+    Dagster reads the YAML into a model of their described fields, and ``make`` makes the settings from it, so that
+    errors are shown at their line. Objects of the classes ``settings`` may be given directly. Plain values of the type
+    ``or_else`` may be written instead; ``read_plain`` reads them.
     """
 
     entries = ""
@@ -183,15 +153,7 @@ class Written(dg.Resolver):
 
 
 class WrittenList(Written):
-    """How a list of settings, or a word instead, is written; Dagster would not report the errors in either.
-
-    Parameters
-    ----------
-    each : Written
-        How one entry of the list is written.
-    or_else : type
-        The words that may be written instead.
-    """
+    """How a list of settings, or a word instead, is written; Dagster would not report the errors in either."""
 
     entries = "list"
 
@@ -219,18 +181,8 @@ def written(
 ) -> Written:
     """Return how a dataclass of settings is written: with the fields that `setting` describes, read strictly.
 
-    Parameters
-    ----------
-    settings : type
-        A dataclass.
-    kinds : mapping
-        Types of the fields whose YAML type differs from their own.
-    read : mapping
-        Functions that make the value of a field from its YAML.
-    names : mapping
-        Names of the fields that are written under another name.
-    check : callable, optional
-        Called with the settings; raises if they are wrong.
+    ``kinds``, ``read`` and ``names`` are the types, readers and names of fields whose YAML differs from Python;
+    ``check`` raises if the settings are wrong.
     """
     model = model_of(settings, kinds, names)
     own_names = {as_written: name for name, as_written in names.items()}
@@ -273,16 +225,7 @@ def written_as_one_of(
 ) -> Written:
     """Return how one of several kinds of settings is written: with the fields of exactly one kind.
 
-    Parameters
-    ----------
-    name : str
-        Name of the model, for the schema.
-    description : str
-        One sentence for the reference page.
-    choose : callable
-        Returns the name of the kind that has the given fields, none of which is null; raises if no kind has them.
-    **alternatives : Written
-        The kinds of settings; no two kinds take the same fields.
+    ``choose`` names the kind that has the given fields, none of which is null, or raises.
     """
     described: dict[str, Any] = {}
     for each in alternatives.values():

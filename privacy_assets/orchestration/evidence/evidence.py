@@ -27,12 +27,13 @@ from privacy_assets.orchestration.evidence.limited_figures import (
     rare_values_of,
     tables_of_disclosure,
 )
-from privacy_assets.orchestration.evidence.lineage import lineage_of, settings_of
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
@@ -71,20 +72,8 @@ _Assessment = TypeVar("_Assessment")
 class Gathered:
     """Evidence about a table, the table itself, and the content of its manifest in addition to the verdicts.
 
-    Attributes
-    ----------
-    evidence : Evidence
-        The evidence for `verdicts`.
-    table : DataFrame or None
-        The stored table; None if it cannot be read.
-    content : str
-        Its fingerprint; empty if it cannot be read.
-    columns : list of dict
-        Its columns, described without values.
-    settings, figures : dict of JSON values
-        Settings and figures of its stages. They do not affect any verdict.
-    found : dict
-        Assessments and anonymizations by stage, and the source, if they can be read; for the report.
+    An unreadable table is None, and its fingerprint ``content`` empty. ``settings`` and ``figures`` of stages affect no
+    verdict; ``found`` has assessments, anonymizations and the source, if they can be read, for the report.
     """
 
     evidence: Evidence
@@ -202,6 +191,25 @@ class _Storage(Storage):
                 tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, made_of)
             tables |= self.published(other)
         return tables
+
+
+def settings_of(release: ReleaseSettings) -> dict[str, str]:
+    """Return the settings of a stage as named in the manifest."""
+    generalized = {} if release.generalize_synthetic is None else {"generalized_synthetic": "generalized_synthetic"}
+    return {"split": "original", "synthetic": "synthetic", **generalized}
+
+
+def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
+    """Return the stages that each table of the synthetic side must have been made from."""
+    lineage: dict[str, tuple[str, ...]] = {}
+    if release.generalize_synthetic is not None:
+        lineage["generalized_synthetic"] = ("synthetic",)
+    if isinstance(release.synthetic, Synthesis):
+        lineage["synthetic"] = ("original",) if release.private is None else (NOISY_MODEL,)
+        lineage |= {} if release.private is None else {NOISY_MODEL: ("original",)}
+    if release.source is not None:
+        lineage |= {"original": ("source",), "control": ("source",)}
+    return lineage
 
 
 def _gather_synthetic(storage: _Storage) -> Gathered:

@@ -43,11 +43,6 @@ def published_besides(other: OtherReleaseSettings, current: Anonymization, stora
     """Return every publication of another release of this project that its current asset does not cover.
 
     Tables listed as withdrawn do not count. ``storage`` is the storage of the assessed release.
-
-    Raises
-    ------
-    InvalidTableError
-        If a published table was moved or altered, or only one of the two releases has partitions.
     """
     instance, store, partition_key = storage.instance, storage.release_store, storage.partition_key
     assert other.release is not None  # noqa: S101 - only releases of this project have an asset

@@ -49,14 +49,7 @@ def ledger_of(storage: Storage) -> PrivacyLedger:
 def reserve_fit(
     storage: Storage, run_id: str, synthesizer: Mst, made_of: str, people: str
 ) -> tuple[Spending, dict[str, Any]]:
-    """Charge a fit to the ledger before a record is counted; return the entry, and the metadata that Dagster records.
-
-    Raises
-    ------
-    PrivacyBudgetError
-        If the budget is too small, the ledger lacks a fit that is known from elsewhere, or the same records were
-        charged to another population.
-    """
+    """Charge a fit to the ledger before a record is counted; return the entry, and the metadata for Dagster."""
     release, tables = storage.release, _require_one_population(storage, made_of)
     expected = known_spending(storage)
     _require_published_fits(storage)
@@ -83,13 +76,6 @@ def known_spending(storage: Storage) -> set[str]:
 
     They are known from Dagster's events, the manifests of records from these people's noisy models, and the stored
     noisy model. If the release was earlier charged to another population, that population's ledger has them.
-
-    Raises
-    ------
-    PrivacyBudgetError
-        If a ledger was changed.
-    InvalidTableError
-        If the private record of publications is damaged.
     """
     release, ledger = storage.release, ledger_of(storage)
     by_dagster = {fit.digest for fit in recorded_fits(storage.instance) if fit.population == release.population}

@@ -52,15 +52,8 @@ LONGEST_REASON = 2_000
 class Generalization:
     """An anonymization whose remaining settings contract and policy have determined.
 
-    Attributes
-    ----------
-    settings : AnonymizeSettings
-        The settings for `anonymize_with`; the seed is 0 if it will be drawn.
-    hierarchies : dict of Hierarchy, or None
-        By quasi-identifier: all of them for the method "lattice", those cut along a hierarchy for "mondrian".
-    draws_seed : bool
-        Whether the seed is drawn when the records are anonymized, and never shown: anyone who knows the seed can
-        reproduce how ties were separated.
+    The hierarchies are those of all quasi-identifiers for lattice, and of those cut along one for mondrian. With
+    ``draws_seed``, the seed is drawn at the time and never shown, because it would show how ties were separated.
     """
 
     settings: AnonymizeSettings
@@ -106,13 +99,7 @@ class AnonymizationSettings(MethodSettings):
     )
 
     def check(self) -> None:
-        """Refuse settings that are wrong for every contract and policy.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a setting is out of its range.
-        """
+        """Refuse settings that are wrong for every contract and policy."""
         AnonymizeSettings(
             **self.method_settings,
             quasi_identifiers=("quasi-identifiers of the contract",),
@@ -131,13 +118,7 @@ class AnonymizationSettings(MethodSettings):
         return self.l_diversity if self.l_diversity_by_column is None else self.l_diversity_by_column
 
     def resolve(self, contract: TableContract, policy: Policy, subject: str | None) -> Generalization:
-        """Return the anonymization of a table with this contract.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a setting does not fit the contract, no k is given, or the contract has no quasi-identifier.
-        """
+        """Return the anonymization of a table with this contract; refuse settings that do not fit it."""
         roles = roles_of(contract, subject)
         k = self.k if self.k is not None else _smallest_class(policy)
         if k is None:

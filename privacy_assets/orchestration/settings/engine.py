@@ -19,13 +19,7 @@ from privacy_assets.orchestration.settings.anonymized import Generalization
 
 
 def read_engine(given: Any) -> LocalEngine | SparkEngine:
-    """Return the given engine, or an engine made from the given session or resource.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the object is neither an engine, nor a session, nor a resource with a session.
-    """
+    """Return the given engine, or an engine made from the given session or resource."""
     if given is None:
         return LocalEngine()
     if isinstance(given, LocalEngine | SparkEngine):

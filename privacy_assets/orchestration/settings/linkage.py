@@ -55,20 +55,7 @@ class LinkageAuditSettings:
         return dict(vars(self))
 
     def check(self, contract: TableContract, output: str) -> None:
-        """Refuse settings that fit no table of the release.
-
-        Parameters
-        ----------
-        contract : TableContract
-            The contract of the source.
-        output : str
-            How the anonymization writes its classes.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a known column is not released, class centers are released, or Splink is needed and missing.
-        """
+        """Refuse settings that fit no table of the release, whose classes are written as ``output``."""
         unknown = [name for name in self.known or () if name not in contract.released_columns]
         if unknown:
             raise InvalidSettingError(

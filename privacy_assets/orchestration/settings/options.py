@@ -24,17 +24,7 @@ _OF_COMPARISONS = 0x6F7074696F6E73
 
 
 class ComparisonSeeds:
-    """The seeds of a comparison, which no release uses, so that a release makes its own draws.
-
-    Attributes
-    ----------
-    split : int
-        Seed of the division into originals and control.
-    judge : int
-        Seed of the half of the people that judges, and of the queries.
-    repeats : list of int
-        Seeds of the synthetic records, one per repetition.
-    """
+    """The seeds of a comparison, which no release uses: of its division, of what judges, and of each repetition."""
 
     def __init__(self, seed: int, n_seeds: int) -> None:
         state = np.random.SeedSequence([seed, _OF_COMPARISONS]).generate_state(2 + n_seeds, np.uint64)

@@ -41,13 +41,7 @@ class SemanticRiskSettings(SemanticSettings):
     of_source: bool = setting(False, "Whether to assess also the source, for comparison.", True)
 
     def check(self) -> None:
-        """Refuse settings out of their range, and scales that do not exist.
-
-        Raises
-        ------
-        InvalidSettingError
-            If there is such a setting.
-        """
+        """Refuse settings out of their range, and scales that do not exist."""
         super().check()
         for scale in (self.scales or {}).values():
             read_scale(scale)
@@ -67,13 +61,7 @@ class SemanticRiskSettings(SemanticSettings):
         return replace(self, risk_limit=self.limit(policy))
 
     def check_columns(self, contract: TableContract, labelled: Collection[str] = ()) -> None:
-        """Refuse settings that do not fit; ``labelled`` are the columns that are released as nodes of a hierarchy.
-
-        Raises
-        ------
-        InvalidSettingError
-            If a scale is for an unknown column, a scale cannot be used, or there is no limit by which to withhold.
-        """
+        """Refuse settings that do not fit; ``labelled`` are the columns that are released as nodes of a hierarchy."""
         self.check()
         for column, scale in self.declared_scales(contract).items():
             if column not in contract.released_columns:

@@ -192,13 +192,7 @@ def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
 
 
 def require_partitioned(name: str, source: TableSource) -> None:
-    """Refuse a source that would give the same table for every partition, except an asset, which Dagster loads.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the source does not depend on the partition.
-    """
+    """Refuse a source that would give the same table for every partition, except an asset, which Dagster loads."""
     if isinstance(source, UpstreamAsset):
         return
     if isinstance(source, TableFile):
@@ -236,13 +230,7 @@ def read_source(
     engine: LocalEngine | SparkEngine,
     release: str,
 ) -> pd.DataFrame:
-    """Read a table of a release from its source.
-
-    Raises
-    ------
-    InvalidTableError
-        If the file is missing, or the result is not a DataFrame.
-    """
+    """Read a table of a release from its source."""
     if isinstance(source, UpstreamAsset):
         table = inputs[f"{name}_upstream"]
     elif isinstance(source, TableFile | SqlQuery):

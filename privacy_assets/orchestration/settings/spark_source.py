@@ -95,17 +95,7 @@ class SparkSource:
         return PARTITION_FIELD in (self.table or self.path or "")
 
     def read(self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str) -> pd.DataFrame:
-        """Read all rows unchanged, sorted by their values.
-
-        Parameters
-        ----------
-        partition_key : str or None
-            The partition, if there are any.
-        engine : LocalEngine or SparkEngine
-            The engine of the release.
-        jobs : str
-            Name for Spark's jobs.
-        """
+        """Read all rows of a partition unchanged, sorted by their values; ``jobs`` names Spark's jobs."""
         with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
             require_supported([(f"position {place}", kind) for place, (_, kind) in enumerate(columns)])
             names = tuple(name for name, _ in columns)
@@ -123,13 +113,7 @@ class SparkSource:
                 return admission.finish(answers)
 
     def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
-        """Refuse a source without a known cluster.
-
-        Raises
-        ------
-        InvalidSettingError
-            If neither the source nor the release has a session or an address.
-        """
+        """Refuse a source without a known cluster: neither it nor the release has a session or an address."""
         if self.remote is None and self.session is None and not isinstance(engine, SparkEngine):
             raise InvalidSettingError(
                 f"The {name} is a Spark table, but neither it nor the release names the cluster. Expected `remote` "

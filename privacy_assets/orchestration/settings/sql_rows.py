@@ -23,26 +23,7 @@ CHANGED_BY_DUCKDB = ("UHUGEINT", "TIME WITH TIME ZONE")
 
 
 def read_rows(query: str, url: str, url_variable: str, partition_key: str | None) -> pd.DataFrame:
-    """Run a query.
-
-    Parameters
-    ----------
-    query : str
-        A SELECT statement; ``:partition_key`` in it is bound.
-    url : str
-        SQLAlchemy URL. It is not shown, because it may contain a password.
-    url_variable : str
-        The environment variable of the URL, for messages.
-    partition_key : str or None
-        The partition that is materialized.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a package is missing, the URL is not one, or the query has other parameters.
-    InvalidTableError
-        If there is no such DuckDB file.
-    """
+    """Run a query with ``:partition_key`` bound; messages name ``url_variable`` and not the URL, a secret."""
     if find_spec("sqlalchemy") is None:
         raise InvalidSettingError("A SqlQuery needs SQLAlchemy: install privacy-assets[sql].")
     import sqlalchemy

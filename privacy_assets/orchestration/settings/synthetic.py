@@ -165,13 +165,7 @@ class AssessmentSettings(MpuccSettings):
         )
 
     def require_accepted_by(self, policy: Policy, n_columns: int) -> None:
-        """Refuse settings whose assessments a policy never accepts; the gate decides on all others.
-
-        Raises
-        ------
-        InvalidSettingError
-            If there are such settings; the message names the accepted settings.
-        """
+        """Refuse settings whose assessments a policy never accepts; the gate decides on all others."""
         required = policy.required
         searched, least = self.max_size(n_columns), min(required.max_baseline_cols or n_columns, n_columns)
         unscored = [limit.metric for limit in policy.limits if limit.blocks and METRICS[limit.metric].needs_baseline]
