@@ -29,20 +29,11 @@ RISK_LEVELS = (
         "medium",
         "privacy_risk_score above 0.1, up to 0.3",
         (
-            "Review and generalize the quasi-identifiers.",
-            "Suppress rare values.",
-            "Release under access controls.",
-            "Monitor how the data are used.",
+            *("Review and generalize the quasi-identifiers.", "Suppress rare values."),
+            *("Release under access controls.", "Monitor how the data are used."),
         ),
     ),
-    RiskLevel(
-        "low",
-        "privacy_risk_score up to 0.1",
-        (
-            "Document the measures taken.",
-            "Assess again regularly.",
-        ),
-    ),
+    RiskLevel("low", "privacy_risk_score up to 0.1", ("Document the measures taken.", "Assess again regularly.")),
 )
 
 

@@ -75,15 +75,15 @@ def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
     module, _, name = function.rpartition(".")
     # Without -P, a module in the current directory, which may be the received one, would be imported.
     code = f"from privacy_assets.release.received_files import answer; from {module} import {name}; answer({name})"
-    run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
-        [sys.executable, "-P", "-c", code],
-        input=pickle.dumps((BYTES_OF_LIBRARIES + max_bytes, MOST_CPU_SECONDS, asked)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | ALONE,
-        check=False,
-    )
-    return json.loads(run.stdout) if run.returncode == 0 and run.stdout else None
+    asked_for = pickle.dumps((BYTES_OF_LIBRARIES + max_bytes, MOST_CPU_SECONDS, asked))
+    command = [sys.executable, "-P", "-c", code]
+    try:
+        run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
+            command, input=asked_for, capture_output=True, env=os.environ | ALONE, check=True
+        )
+        return json.loads(run.stdout)
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None
 
 
 def answer(function: Callable[[Any], Any]) -> None:

@@ -7,9 +7,8 @@ an apostrophe is written, and so it is before an apostrophe at the beginning of 
 apostrophe at each of these places restores the original. Column names are escaped, too. Numbers, booleans, dates, times
 and durations are not escaped.
 
-An empty cell is a missing value or an empty text; the description specifies which for each column. If a column has
-both, a lone apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line
-feed.
+An empty cell is a missing value or an empty text, as the description says of each column; if a column has both, a lone
+apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line feed.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def render_report(
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     warnings = [verdict for verdict in decided if not verdict.passed and not verdict.blocks]
-    score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
+    score, declared = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score"), manifest.get("declaration", {})
     return page_template(TEMPLATE).render(
         manifest=manifest,
         created_at=_moment(manifest["created_at"]),
@@ -132,7 +132,11 @@ def render_report(
         refusal=refusal,
         is_remade=is_remade,
         own_version=version("privacy-assets"),
-        declared=_Table("What this release is for", ("Question", "Declared"), declared_rows(manifest)),
+        declared=_Table(
+            "What this release is for",
+            ("Question", "Declared"),
+            [(words, str(declared.get(name, NOT_DECLARED))) for name, words in DECLARED.items()],
+        ),
         origins=_Table(
             "Origin of each limit",
             HEADINGS_OF_LIMITS,
@@ -216,21 +220,9 @@ def _share_concerned(verdict: Verdict) -> str:
 
 def changes_in_words(changes: Sequence[str]) -> str:
     """Describe the changes of a policy from its preset."""
-    return ", ".join(map(_change, changes))
-
-
-def _change(name: str) -> str:
-    if name == "known":
-        return "the columns that an attacker knows"
-    if name.startswith("required."):
-        return f"the required {name.removeprefix('required.').replace('_', ' ')}"
-    return f"the limit on {name.replace('_', ' ')}"
-
-
-def declared_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the declarations of a manifest in words, including those that are missing."""
-    declared = manifest.get("declaration", {})
-    return [(words, str(declared.get(name, NOT_DECLARED))) for name, words in DECLARED.items()]
+    known = {"known": "the columns that an attacker knows"}
+    required = {name: f"the required {in_words(name[9:])}" for name in changes if name.startswith("required.")}
+    return ", ".join((known | required).get(name, f"the limit on {in_words(name)}") for name in changes)
 
 
 def origins_of_limits(policy: Mapping[str, Any], limited: Sequence[str]) -> list[tuple[str, str]]:
@@ -305,7 +297,7 @@ def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
     if judged:
         yield _Table(
             "Worth: 1 as the originals, 0 as shuffled columns (single columns: as uniform ones)",
-            ("Figure", "Value", "95 % interval from", "to"),
+            ("Figure", "Value", "95 % interval"),
             [
                 (
                     in_words(name),
@@ -314,7 +306,7 @@ def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
                 )
                 for name in judged
             ],
-            frozenset({1, 2, 3}),
+            frozenset({1, 2}),
         )
     for key, caption, names in (
         ("worst_pairs", "Pairs of columns whose relation lost most", ("Column", "Other column")),
