@@ -110,15 +110,11 @@ def all_scores(original: object, synthetic: object, control: object, max_known: 
                 records = pooled_records.pool_records(frames, people)
             attack = scores.Attack(np.arange(len(records.columns)), max_known, np.arange(records.n_real))
             found[f"singling out, {n} bins"] = scores.single_out_records(records, attack, workers)["singled_out"]
-            found[f"nearest, {n} bins"] = surprising_guesses(
-                scores.guess_from_nearest(records, attack, workers)["guessed"]
-            )
+            found[f"nearest, {n} bins"] = surprising_guesses(records, attack, workers)
             if n == 20:
                 as_it_is = records
         with patch.object(scores, "distance_codes", missing_like_the_median):
-            found["nearest, missing like the median"] = surprising_guesses(
-                scores.guess_from_nearest(as_it_is, attack, workers)["guessed"]
-            )
+            found["nearest, missing like the median"] = surprising_guesses(as_it_is, attack, workers)
         found["linkability"] = scores.link_records(as_it_is, attack, workers)["linked"]
         found["claims of 1"] = scores.count_claims_on_records(as_it_is, attack, workers)["claim_score"]
         found |= claims_by_count(as_it_is, attack.sets)
