@@ -12,6 +12,18 @@ from benchmarks.campaigns.undoable_changes import LATER, TRANSFORMATIONS
 from benchmarks.measurements import RESULTS
 from privacy_assets import __version__
 
+LEAKS = {
+    "copies_0_3_percent": "copies of 0.3 % of the originals",
+    "copies_1_percent": "copies of 1 %",
+    "near_copies_1_percent": "near copies of 1 % (one or two values are another original's)",
+    "near_copies_5_percent_1_value": "near copies of 5 %, one value changed",
+    "near_copies_5_percent_2_values": "near copies of 5 %, two values changed",
+    "smote": "interpolated people (SMOTE, 5 neighbors)",
+    "cart": "CART, leaves of 5",
+    "copula": "Gaussian copula",
+}
+"""What `benchmarks/disclosure.py` makes, by the names of its figures."""
+
 
 def changes_tried() -> str:
     """Return Markdown: what a recipient can undo, by family, with the outcomes of the kept run."""
@@ -47,6 +59,14 @@ def score_by_width() -> str:
     return _table(["columns", *(f"`{name}`" for name in names), "the same, a fifth copied"], rows)
 
 
+def power_of_disclosure() -> str:
+    """Return Markdown: the tables with leaks, and honest ones, that the disclosure test detects."""
+    figures = figures_of("disclosure")
+    tables = list(dict.fromkeys(name.split("_")[1] for name in figures if name.startswith("detected_")))
+    rows = [[words, *(figures[f"detected_{table}_{kind}"] for table in tables)] for kind, words in LEAKS.items()]
+    return _table(["records", *tables], rows)
+
+
 def figures_of(benchmark: str) -> Mapping[str, float]:
     """Return the figures that a benchmark kept for this version."""
     kept = json.loads((RESULTS / __version__ / f"{benchmark}.json").read_text(encoding="utf-8"))
@@ -66,6 +86,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "changes_tried": changes_tried,
     "changes_not_tried": changes_not_tried,
     "score_by_width": score_by_width,
+    "power_of_disclosure": power_of_disclosure,
 }
 """By the names of their places in the pages."""
 

@@ -157,3 +157,23 @@ def test_the_page_has_every_change_and_counts_every_pair_of_the_kept_run_once():
     sums = [sum(int(count.replace(",", "")) for count in column) for column in zip(*counts, strict=True)]
     assert sums == [kept["pairs"], kept["equal"], kept["worse"], kept["refused"], 0]
     assert f"**{kept['pairs']:,} pairs**" in told
+
+
+def test_every_figure_of_the_tables_of_results_is_in_its_table_and_every_table_has_its_page():
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs").rglob("*.md")))
+    for name in result_tables.TABLES:
+        assert pages.count(f"<!-- generated: {name} -->\n") == 1
+    detected = [value for name, value in result_tables.figures_of("disclosure").items() if name.startswith("detected")]
+    assert sorted(numbers(result_tables.power_of_disclosure())) == sorted(detected)
+    scores = [
+        round(value, 3)
+        for name, value in result_tables.figures_of("score_by_width").items()
+        if "copied_0" in name or ("copied_20" in name and name.endswith("beyond_control"))
+    ]
+    shown = numbers(result_tables.score_by_width())
+    assert sorted(number for number in shown if number % 1 or number in (0, 1)) == pytest.approx(sorted(scores))
+
+
+def numbers(table):
+    """Return the numbers that fill a cell of a table."""
+    return [float(cell) for row in table.splitlines()[2:] for cell in re.findall(r"(?<=\| )-?[\d.]+(?= \|)", row)]
