@@ -54,7 +54,7 @@ from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest
+from privacy_assets.pipeline.measure import figures_in_manifest
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import limit_verdict

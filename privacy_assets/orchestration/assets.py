@@ -22,7 +22,6 @@ from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
-from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
@@ -41,13 +40,12 @@ from privacy_assets.orchestration.stages import (
     blocking_check,
     output_arguments,
     partition_key_of,
-    prepared_tables,
     progress_logger,
-    released_columns,
     storage_of,
     stored_artifact,
     stored_table,
 )
+from privacy_assets.pipeline.measure import figures_in_manifest, prepared_tables, released_columns
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_score, risk_level

@@ -20,7 +20,7 @@ from privacy_assets.mpucc.control_size import (
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
-from privacy_assets.orchestration.stages import released_columns
+from privacy_assets.pipeline.measure import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 

@@ -1,13 +1,11 @@
 """The disclosure by synthetic records about the originals: the test by which the gate decides on leakage."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
 
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import DisclosureProgress
@@ -16,7 +14,8 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments, compared_tables, progress_logger, stored_artifact
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
+from privacy_assets.pipeline.measure import assess_leakage, compared_tables
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
@@ -42,13 +41,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         if stage != "synthetic":
             generalized = Anonymization.from_artifact(inputs[stage])
         tables = compared_tables(release, (inputs["original"], inputs["synthetic"], inputs["control"]), generalized)
-        assessment = assess_disclosure(
-            *tables,
-            **asdict(release.disclosure_settings),
-            person=person,
-            invented=release.invented,
-            progress=progress_logger(context, _work_done),
-        )
+        assessment = assess_leakage(release, tables, progress_logger(context, _work_done))
         metadata = dict(_metadata(release, assessment))
         if assessment.scores[LEAKAGE_DETECTED]:
             without = assess_without_columns(

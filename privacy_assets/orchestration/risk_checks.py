@@ -18,11 +18,10 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest, rare_values_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import (
     partition_input_managers,
@@ -33,10 +32,10 @@ from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_result
 from privacy_assets.orchestration.stages import limit_checks_of
-from privacy_assets.release.evidence import AssessmentEvidence, Evidence
+from privacy_assets.pipeline.measure import evidence_of, rare_values_of
+from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.leakage import figures_of_disclosure
-from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC, figures_of, measured_in
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, figures_of, measured_in
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
 from privacy_assets.setting_checks import local_path
 from privacy_assets.utility.foreign import why_foreign
@@ -220,35 +219,12 @@ def _evidence_of_synthetic(
     control = None if control is None else contract.as_compared(control)
     whose: dict[str, Any] = {"person": person, "invented": contract.invented}
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
-    judged = found.settings | {"foreign": why_foreign(original, admitted, control, **whose)}
-    metrics = figures_of(MPUCC, figures_in_manifest(found))
-    assessed = AssessmentEvidence(None, None, None, metrics=metrics, settings=judged)
-    evidence = Evidence(
-        "synthetic",
-        "synthetic",
-        contract.searched_columns,
-        {},
-        {MPUCC: assessed},
-        declared_precisions=contract.precisions,
-        measured={} if rare is None else {RARE_VALUES: rare.metrics},
-        remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
-        has_person=contract.person is not None,
-        parts=contract.parts,
-    )
+    found = replace(found, settings=found.settings | {"foreign": why_foreign(original, admitted, control, **whose)})
+    results: dict[str, Any] = {MPUCC: found} | ({} if rare is None else {RARE_VALUES: rare})
     # A warning limit has no value without a control.
-    if control is None or all(limit.assessment != DISCLOSURE for limit in policy.limits):
-        return evidence
-    tested = assess_disclosure(original, admitted, control, **asdict(disclosure), **whose)
-    decided = figures_of_disclosure(tested.scores, policy.required)
-    return replace(
-        evidence,
-        assessments={
-            **evidence.assessments,
-            DISCLOSURE: AssessmentEvidence(None, None, None, settings=tested.settings, metrics=decided.metrics),
-        },
-        remarks={**evidence.remarks, LEAKAGE_DETECTED: decided.remark},
-        advised={LEAKAGE_DETECTED: decided.advice},
-    )
+    if control is not None and any(limit.assessment == DISCLOSURE for limit in policy.limits):
+        results[DISCLOSURE] = assess_disclosure(original, admitted, control, **asdict(disclosure), **whose)
+    return evidence_of(policy, contract, "synthetic", "synthetic", results)
 
 
 def _with_people(

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.private.directories import not_about_one_partition
 from privacy_assets.orchestration.private.guard import log_openly
 from privacy_assets.orchestration.private.storage import Storage
@@ -21,17 +19,12 @@ from privacy_assets.orchestration.shown.metadata import table_metadata
 from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.synthesis.generalized import generalize_people, labels_alone, preprocess_generalized
-from privacy_assets.utility.foreign import why_foreign
 
 GATE_CHECK = "release_gate"
 RESOURCES = {"private_tables", "release_store"}
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
 Progress = TypeVar("Progress")
-Tables: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-"""Original, synthetic and control."""
-
 _also_to: ContextVar[Callable[[str], object] | None] = ContextVar("also_to", default=None)
 
 
@@ -134,60 +127,6 @@ def stored_artifact(
     if made_of is not None:
         artifact = replace(artifact, made_of=made_of)
     return dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
-
-
-def released_columns(release: ReleaseSettings, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
-    """Return the released columns of a table, and the person column if it is wanted and exists."""
-    person = release.contract.person if with_person else None
-    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
-
-
-def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
-    """Return the tables of the mpUCC assessment, all with labels if synthetic records are generalized.
-
-    They include whether the synthetic records can be compared with people at all.
-    """
-    original, synthetic, control = _with_people(release, tables)
-    settings: dict[str, Any] = {
-        "person": release.contract.person,
-        "invented": release.invented,
-        "numeric_precision": release.assessment.numeric_precision,
-        "datetime_precision": release.assessment.datetime_precision,
-        "deduplicate": release.assessment.deduplicate,
-        "parts": release.contract.parts,
-    }
-    if generalized is None:
-        prepared = preprocess(original, synthetic, control, **settings)
-    else:
-        prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
-    if release.private is not None:
-        # Drawn here from a noisy model, they are not copies in another notation.
-        return prepared.judged("")
-    person = release.contract.person
-    return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
-
-
-def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:
-    """Return the tables of the disclosure assessment, all with labels if synthetic records are generalized."""
-    original, synthetic, control = _with_people(release, tables)
-    if generalized is None:
-        return original, synthetic, control
-    person = release.contract.person
-    return (
-        generalize_people(generalized, original, synthetic, person),
-        labels_alone(generalized, list(release.contract.released_columns)),
-        generalize_people(generalized, control, synthetic, person),
-    )
-
-
-def _with_people(release: ReleaseSettings, tables: Tables) -> Tables:
-    original, synthetic, control = tables
-    compared = release.contract.as_compared
-    return (
-        compared(released_columns(release, original, with_person=True)),
-        compared(released_columns(release, synthetic)),
-        compared(released_columns(release, control, with_person=True)),
-    )
 
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:

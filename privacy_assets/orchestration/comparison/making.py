@@ -1,8 +1,7 @@
 """One candidate, made and assessed with the functions and the limits of its release."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,21 +12,17 @@ from privacy_assets.anonymization.anonymized_table import measure_anonymity, mod
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.mpucc.assess import assess_preprocessed
-from privacy_assets.orchestration.evidence.limited_figures import figures_in_manifest, rare_values_of
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.orchestration.settings.utility import UtilitySettings
-from privacy_assets.orchestration.stages import compared_tables, prepared_tables, released_columns
+from privacy_assets.pipeline.measure import evidence_of, measure, released_columns
 from privacy_assets.reidentification.assess import assess_reidentification
-from privacy_assets.release.evidence import AssessmentEvidence, Evidence
+from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DISCLOSURE,
@@ -163,48 +158,19 @@ class Bench:
         if release.generalize_synthetic is not None:
             generalized, hierarchies = self._generalized(release, "synthetic", number_distinct_records(synthetic), seed)
             released = generalized.table
-        prepared = prepared_tables(release, (original, synthetic, control), generalized)
-        self._stop()
-        assessment = assess_preprocessed(prepared, release.assessment, progress=self._stop)
-        metrics = figures_of(MPUCC, figures_in_manifest(assessment))
-        found = AssessmentEvidence(None, None, None, metrics=metrics, settings=assessment.settings)
-        assessments, remarks = {MPUCC: found}, {}
-        leakage: float | None = None if assessment.control is None else assessment.control.leakage_detected
-        measured: dict[str, Mapping[str, float | None]] = {}
-        if release.assesses(DISCLOSURE):
-            tables = compared_tables(release, (original, synthetic, control), generalized)
-            asked = asdict(release.disclosure_settings)
-            asked |= {"person": contract.person, "invented": release.invented}
-            tested = assess_disclosure(*tables, **asked, progress=self._stop)
-            decided = figures_of_disclosure(tested.scores, release.policy.required)
-            assessments[DISCLOSURE] = AssessmentEvidence(
-                None, None, None, settings=tested.settings, metrics=decided.metrics
-            )
-            leakage, remarks[LEAKAGE_DETECTED] = decided.metrics[LEAKAGE_DETECTED], decided.remark
-        people = [original, control]
-        rare = rare_values_of(
-            release.policy, contract, released, people, contract.person, release.invented, generalized
-        )
-        if rare is not None:
-            measured, remarks[RARE_VALUES_RELEASED] = {RARE_VALUES: rare.metrics}, rare.remark
+        assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]
+        tables = (original, synthetic, control)
+        found = measure(release, tables, generalized, {MPUCC, RARE_VALUES, *assessed}, self._stop)
         worth = self._judge_of_synthetic.assess(
             released, generalized, hierarchies=hierarchies, domain=synthetic, seed=seed % 2**31
         )
-        evidence = Evidence(
-            side="synthetic",
-            stage=release.synthetic_stage,
-            columns=contract.searched_columns,
-            tables={},
-            assessments=assessments,
-            declared_precisions=contract.precisions,
-            measured=measured,
-            remarks=remarks,
-            has_person=contract.person is not None,
-            parts=contract.parts,
-        )
+        evidence = evidence_of(release.policy, contract, "synthetic", release.synthetic_stage, found | {UTILITY: worth})
         of_settings = settings_verdict(MPUCC, release.policy, evidence)
         made_so = _decided(release, evidence, worth, [] if of_settings.passed else [of_settings.reason])
-        made_so.figures.setdefault(RISKS["synthetic"], found.metrics.get(RISKS["synthetic"]))
+        leakage = getattr(found[MPUCC].control, LEAKAGE_DETECTED, None)
+        if DISCLOSURE in found:
+            leakage = evidence.assessments[DISCLOSURE].metrics[LEAKAGE_DETECTED]
+        made_so.figures.setdefault(RISKS["synthetic"], evidence.assessments[MPUCC].metrics.get(RISKS["synthetic"]))
         made_so.figures.setdefault(LEAKAGE_DETECTED, None if leakage is None else float(leakage))
         return made_so
 
@@ -222,10 +188,10 @@ class Bench:
         failed = models_that_fail(anonymization, report)
         if failed:
             raise InvalidTableError(f"The classes do not meet the requirements: {'; '.join(failed)}.")
-        assessments: dict[str, AssessmentEvidence] = {}
+        found: dict[str, Any] = {}
         limited = {limit.assessment for limit in policy.limits_of("anonymized")}
         if REIDENTIFICATION in limited:
-            assessed = assess_reidentification(
+            found[REIDENTIFICATION] = assess_reidentification(
                 self.table,
                 anonymization,
                 known=policy.known or None,
@@ -234,26 +200,25 @@ class Bench:
                 hierarchies=hierarchies,
                 progress=self._stop,
             )
-            assessments[REIDENTIFICATION] = _evidence(REIDENTIFICATION, assessed.scores)
         if SEMANTIC in limited:
             if contract.person is not None:
                 whose = self.table[contract.person].take(anonymization.members["row"].to_numpy())
                 require_one_record_each(count_records_of_people(whose))
             scales, asked = release.semantic_scales_of(anonymization), release.semantic_risk_settings
-            semantic = assess_semantic_risk_with(
+            found[SEMANTIC] = assess_semantic_risk_with(
                 anonymization.table, scales, replace(asked, advice=False), anonymization.model, progress=self._stop
             )
-            assessments[SEMANTIC] = _evidence(SEMANTIC, semantic.scores)
         self._stop()
         judge, members = self._judge_of_all, anonymization.members["row"].to_numpy()
         if len(members) < len(self.table):
             # In comparison with exactly the records that would be released.
             judge = Judge(self._released(self.table.iloc[members]), self._judging, seed=self.options.seeds.judge)
         worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=self.table)
-        evidence = Evidence("anonymized", "anonymized", (), {}, assessments, measured={ANONYMITY: figures})
-        found = _decided(release, evidence, worth)
-        found.figures.setdefault(RISKS["anonymized"], 1 / (figures["smallest_class"] or 1))
-        return found
+        found[UTILITY] = worth
+        evidence = evidence_of(policy, contract, "anonymized", "anonymized", found, {ANONYMITY: figures})
+        made_so = _decided(release, evidence, worth)
+        made_so.figures.setdefault(RISKS["anonymized"], 1 / (figures["smallest_class"] or 1))
+        return made_so
 
     def _generalized(
         self, release: ReleaseSettings, made_of: str, table: pd.DataFrame, seed: int
@@ -269,16 +234,10 @@ def _no_source() -> pd.DataFrame:
     raise InvalidTableError("A comparison already has its table; nothing is read again.")
 
 
-def _evidence(assessment: str, scores: Mapping[str, Any]) -> AssessmentEvidence:
-    return AssessmentEvidence(None, None, None, metrics=figures_of(assessment, {assessment: scores}))
-
-
 def _decided(
     release: ReleaseSettings, evidence: Evidence, worth: UtilityAssessment, failed: list[str] | None = None
 ) -> Measured:
     """Apply the limits of the policy on the side."""
-    of_worth = _evidence(UTILITY, worth.shown_scores)
-    evidence = replace(evidence, assessments={**evidence.assessments, UTILITY: of_worth})
     decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
     figures: dict[str, float | None] = {limit.metric: verdict.value for limit, verdict in decided}
     return Measured(figures, worth, [*(failed or ()), *(_said(limit, v) for limit, v in decided if v.blocks)])

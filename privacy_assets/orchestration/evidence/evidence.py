@@ -23,8 +23,6 @@ from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAsset
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.orchestration.evidence.limited_figures import (
     StoredFigures,
-    figures_in_manifest,
-    rare_values_of,
     tables_of_disclosure,
 )
 from privacy_assets.orchestration.evidence.published import published_besides
@@ -35,6 +33,7 @@ from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.orchestration.settings.utility import worth_stage
+from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
@@ -328,12 +327,12 @@ def _rare_values(
     people: list[pd.DataFrame | None],
 ) -> RareValues | None:
     """Count the rare values of a stored table among the stored people; None if that is impossible."""
-    policy, contract, invented = storage.release.policy, storage.release.contract, storage.release.invented
+    release, contract = storage.release, storage.release.contract
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
         return None
     try:
-        return rare_values_of(policy, contract, table, known, contract.person, invented, generalized)
+        return rare_values_of(release.policy, contract, table, known, contract.person, release.invented, generalized)
     except UNREADABLE:
         return None
 

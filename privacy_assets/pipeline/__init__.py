@@ -1,0 +1,1 @@
+"""What the records of a release are measured by, without Dagster."""

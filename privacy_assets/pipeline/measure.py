@@ -1,0 +1,197 @@
+"""Tables as they are measured, and the evidence of their figures: for stages, checks and comparisons alike."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol, TypeAlias
+
+import pandas as pd
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.mpucc.assess import assess_preprocessed
+from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
+from privacy_assets.release.evidence import AssessmentEvidence, Evidence
+from privacy_assets.release.leakage import figures_of_disclosure
+from privacy_assets.release.metrics import CONTROL, DISCLOSURE, LEAKAGE_DETECTED, MPUCC, UTILITY, figures_of
+from privacy_assets.release.policy import Policy
+from privacy_assets.synthesis.generalized import generalize_people, labels_alone, preprocess_generalized
+from privacy_assets.utility.foreign import why_foreign
+from privacy_assets.utility.result import shown
+
+Tables: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""Original, synthetic and control."""
+
+
+class Asked(Protocol):
+    """The settings of a release that its measurements depend on."""
+
+    @property
+    def contract(self) -> TableContract: ...  # noqa: D102
+    @property
+    def policy(self) -> Policy: ...  # noqa: D102
+    @property
+    def assessment(self) -> Any: ...  # noqa: D102
+    @property
+    def disclosure_settings(self) -> DisclosureSettings: ...  # noqa: D102
+    @property
+    def invented(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def private(self) -> object | None: ...  # noqa: D102
+
+
+def released_columns(release: Asked, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
+    """Return the released columns of a table, and the person column if it is wanted and exists."""
+    person = release.contract.person if with_person else None
+    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
+
+
+def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
+    """Return the tables of the mpUCC assessment, all with labels if synthetic records are generalized.
+
+    They include whether the synthetic records can be compared with people at all.
+    """
+    original, synthetic, control = _with_people(release, tables)
+    settings: dict[str, Any] = {
+        "person": release.contract.person,
+        "invented": release.invented,
+        "numeric_precision": release.assessment.numeric_precision,
+        "datetime_precision": release.assessment.datetime_precision,
+        "deduplicate": release.assessment.deduplicate,
+        "parts": release.contract.parts,
+    }
+    if generalized is None:
+        prepared = preprocess(original, synthetic, control, **settings)
+    else:
+        prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
+    if release.private is not None:
+        # Drawn here from a noisy model, they are not copies in another notation.
+        return prepared.judged("")
+    person = release.contract.person
+    return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
+
+
+def compared_tables(release: Asked, tables: Tables, generalized: Anonymization | None) -> Tables:
+    """Return the tables of the disclosure assessment, all with labels if synthetic records are generalized."""
+    original, synthetic, control = _with_people(release, tables)
+    if generalized is None:
+        return original, synthetic, control
+    person = release.contract.person
+    return (
+        generalize_people(generalized, original, synthetic, person),
+        labels_alone(generalized, list(release.contract.released_columns)),
+        generalize_people(generalized, control, synthetic, person),
+    )
+
+
+def _with_people(release: Asked, tables: Tables) -> Tables:
+    original, synthetic, control = tables
+    compared = release.contract.as_compared
+    return (
+        compared(released_columns(release, original, with_person=True)),
+        compared(released_columns(release, synthetic)),
+        compared(released_columns(release, control, with_person=True)),
+    )
+
+
+def measure(
+    release: Asked,
+    tables: Tables,
+    generalized: Anonymization | None,
+    only: Collection[str],
+    progress: Callable[[Any], None] | None = None,
+) -> dict[str, Any]:
+    """Return the named assessments of synthetic records, and their rare values if the policy limits them."""
+    found: dict[str, Any] = {}
+    if MPUCC in only:
+        prepared = prepared_tables(release, tables, generalized)
+        found[MPUCC] = assess_preprocessed(prepared, release.assessment, progress=progress)
+    if DISCLOSURE in only:
+        found[DISCLOSURE] = assess_leakage(release, compared_tables(release, tables, generalized), progress)
+    if RARE_VALUES in only:
+        original, synthetic, control = tables
+        released = synthetic if generalized is None else generalized.table
+        policy, contract, people = release.policy, release.contract, [original, control]
+        found[RARE_VALUES] = rare_values_of(
+            policy, contract, released, people, contract.person, release.invented, generalized
+        )
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def assess_leakage(
+    release: Asked, compared: Tables, progress: Callable[[Any], None] | None = None
+) -> DisclosureAssessment:
+    """Test compared tables for disclosure with the settings of a release."""
+    asked: dict[str, Any] = asdict(release.disclosure_settings)
+    person, invented = release.contract.person, release.invented
+    return assess_disclosure(*compared, **asked, person=person, invented=invented, progress=progress)
+
+
+def rare_values_of(
+    policy: Policy,
+    contract: TableContract,
+    table: pd.DataFrame,
+    people: Sequence[pd.DataFrame],
+    person: str | None,
+    invented: Sequence[str],
+    generalized: Anonymization | None = None,
+) -> RareValues | None:
+    """Count the rare values of a table among people, if the policy limits them."""
+    if policy.limit_on(RARE_VALUES_RELEASED) is None:
+        return None
+    return count_rare_values(
+        table,
+        people,
+        people_per_value=policy.people_per_value,
+        person=person,
+        columns=contract.released_columns,
+        masks=None if generalized is None else generalized.model.masks,
+        invented=invented,
+    )
+
+
+def figures_in_manifest(assessment: Any, name: str = MPUCC) -> dict[str, Any]:
+    """Return the figures of an assessment by their place, as a manifest has them."""
+    scores = shown(assessment.scores) if name == UTILITY else assessment.scores
+    control = getattr(assessment, "control", None)
+    return {name: scores, **({} if control is None else {CONTROL: control.to_header()})}
+
+
+def evidence_of(
+    policy: Policy,
+    contract: TableContract,
+    side: str,
+    stage: str,
+    found: Mapping[str, Any],
+    measured: Mapping[str, Mapping[str, float | None]] | None = None,
+) -> Evidence:
+    """Return the evidence of results of this process; it has no provenance, so it never releases anything.
+
+    ``found`` has assessments and rare values by name, and ``measured`` figures that have no assessment.
+    """
+    assessments, remarks, advised, figures = {}, {}, {}, dict(measured or {})
+    for name, each in found.items():
+        if name == RARE_VALUES:
+            figures[name], remarks[RARE_VALUES_RELEASED] = each.metrics, each.remark
+            continue
+        metrics = figures_of(name, figures_in_manifest(each, name), policy.required)
+        if name == DISCLOSURE:
+            decided = figures_of_disclosure(each.scores, policy.required)
+            remarks[LEAKAGE_DETECTED], advised[LEAKAGE_DETECTED] = decided.remark, decided.advice
+        assessments[name] = AssessmentEvidence(None, None, None, metrics=metrics, settings=each.settings)
+    return Evidence(
+        side,
+        stage,
+        contract.searched_columns,
+        {},
+        assessments,
+        declared_precisions=contract.precisions,
+        measured=figures,
+        remarks=remarks,
+        advised=advised,
+        has_person=contract.person is not None,
+        parts=contract.parts,
+    )
