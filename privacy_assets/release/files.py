@@ -103,17 +103,8 @@ def write_release(
     """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
 
     Everything is written to a temporary directory, read back, verified and renamed in one step. Earlier releases stay.
-
-    Parameters
-    ----------
-    content : str
-        Fingerprint of the admitted content.
-    formats : sequence of {"parquet", "csv"}
-        Parquet is always written, because the fingerprint is verified on it.
-    signer : Signer, optional
-        Key that signs the manifest. The signature exists before the release appears.
-    rows_per_part : int
-        A larger table is a directory of Parquet files with this many rows each; its CSV is always a single file.
+    Parquet is always written, because the fingerprint, ``content``, is verified on it. The signature exists before the
+    release appears. A table of more than ``rows_per_part`` is a directory of Parquet files; its CSV is a single file.
 
     Raises
     ------
@@ -237,7 +228,7 @@ def _write_table(path: Path, table: pd.DataFrame, rows_per_part: int) -> dict[st
 def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
     """Write the CSV file and return its entry in the manifest."""
     described: dict[str, Any] = {}
-    write_file(path, lambda file: described.update(write_csv(file, table)), RELEASED_FILE_MODE)
+    write_file(path, lambda file: described.update(write_csv(file.write, table)), RELEASED_FILE_MODE)
     return described
 
 

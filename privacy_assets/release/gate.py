@@ -95,14 +95,9 @@ def verdicts(
     """Decide every condition of a policy for one table.
 
     Waivers are approved exceptions from limits; they cannot excuse a failed condition on the evidence or a missing
-    figure.
-
-    Returns
-    -------
-    tuple of Verdict
-        Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty. If
-        there are waivers, the last verdict is on whether each was used. The table may be released if and only if
-        `is_admitted` returns True for the verdicts.
+    figure. Conditions on the evidence come first, then one verdict per limit on this side in the policy's order; if
+    there are waivers, the last verdict is on whether each was used. The table may be released if and only if
+    `is_admitted` returns True for the verdicts.
     """
     limits = policy.limits_of(evidence.side)
     decided = [_a_limit_protects(policy, evidence.side)]

@@ -376,11 +376,9 @@ class Policy:
 
     def with_limit(self, limit: Limit) -> "Policy":
         """Return a policy with this limit added; it replaces a limit on the same metric."""
-        if any(known.metric == limit.metric for known in self.limits):
-            return replace(
-                self, limits=tuple(limit if known.metric == limit.metric else known for known in self.limits)
-            )
-        return replace(self, limits=(*self.limits, limit))
+        return replace(
+            self, limits=tuple(({each.metric: each for each in self.limits} | {limit.metric: limit}).values())
+        )
 
     def with_worth_warnings(self) -> "Policy":
         """Return the policy of a use case with warnings below `WORTH_WARNINGS`; its own limits on these metrics stay.

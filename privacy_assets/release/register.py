@@ -125,13 +125,8 @@ def write_register(
 
     Everything is read while the directory is locked, so the last of several concurrent writers has read every release.
     Refused runs are shown as unknown if None. All files are read only if ``verify``; else their sizes are compared.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the directory does not exist, another writer does not finish, or ``index.html`` is another page.
-    OSError
-        If the page cannot be written.
+    Raises InvalidSettingError if the directory does not exist, another writer does not finish, or ``index.html`` is
+    another page.
     """
     trusted = [read_public_key(key) for key in public_keys]
     if not root.is_dir():

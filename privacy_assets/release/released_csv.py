@@ -16,10 +16,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,14 +63,7 @@ def unescape(text: str) -> str:
     return _ESCAPED_INSIDE.sub(r"\1", text.removeprefix(ESCAPE)) if ESCAPE in text else text
 
 
-class Writable(Protocol):
-    """An object that the bytes of a file are written to."""
-
-    def write(self, data: bytes | memoryview, /) -> object:
-        """Accept the next bytes."""
-
-
-def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
+def write_csv(write: Callable[[bytes | memoryview], object], table: pd.DataFrame) -> dict[str, Any]:
     """Write a table that has a fingerprint as CSV, without its index, and return a description that `read_csv` needs.
 
     It has the character ``escape``, ``escaped_cells`` (their number by column), ``escaped_names``, ``empty_is_text``
@@ -81,9 +73,9 @@ def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
     columns = [_written_column(name, table[name]) for name in table.columns]
     # Most readers would skip an empty line.
     cells = [own.cells.or_quotes() for own in columns] if len(columns) == 1 else [own.cells for own in columns]
-    file.write(_header(table.columns))
+    write(_header(table.columns))
     for start in range(0, len(table), ROWS_AT_ONCE):
-        file.write(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells]))
+        write(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells]))
     return {
         "escape": ESCAPE,
         "escaped_cells": {own.name: own.n_escaped for own in columns if own.n_escaped},
@@ -192,7 +184,7 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
 def digest_of_csv(table: pd.DataFrame) -> tuple[str, dict[str, Any]]:
     """Return the SHA-256 of the CSV file of a table, and its description."""
     sha256 = hashlib.sha256()
-    described = write_csv(SimpleNamespace(write=sha256.update), table)
+    described = write_csv(sha256.update, table)
     return sha256.hexdigest(), described
 
 

@@ -41,13 +41,7 @@ def remake_report(
 
     The release is verified first, with the keys and the limit of `verify_release`. The page shows its manifest, and the
     pictures of the released page. Nothing is written.
-
-    Raises
-    ------
-    InvalidSettingError
-        If a public key cannot be used.
-    InvalidTableError
-        If the release does not verify, or this version cannot show its manifest.
+    Raises InvalidTableError if the release does not verify, or this version cannot show its manifest.
     """
     directory = Path(directory).resolve()
     found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)

@@ -167,7 +167,7 @@ def render_report(
         risk_levels=() if side != "synthetic" else RISK_LEVELS if refusal is None else RISK_LEVELS[:-1],
         risk_level=None if score is None else risk_level(score),
         advised=[limit for limit in limits if limit["advice"]],
-        measured=list(_measured_tables(manifest["figures"], material, bounds)),
+        measured=[table for table in _measured_tables(manifest["figures"], material, bounds) if table.rows],
         settings=[*_unknown_table(manifest["settings"]), *_settings_tables(manifest["settings"])],
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
@@ -334,8 +334,10 @@ def _sensitive_table(figures: Mapping[str, Any], bounds: Mapping[str, float]) ->
 def _measured_tables(
     figures: Mapping[str, Any], material: ReportMaterial, bounds: Mapping[str, float]
 ) -> Iterator[_Table]:
+    """Yield what was measured in detail; a table without rows is not shown."""
     changes = material.column_changes
     if changes is not None and len(changes):
+        rate, score = "identification_rate", "privacy_risk_score"
         yield _Table(
             "Identification rate if one or two columns were dropped or coarsened, for those with the largest effect: "
             + "{n_measured} of {n_changes} changes measured".format_map(changes.attrs),
@@ -345,68 +347,53 @@ def _measured_tables(
                     row["column"],
                     f"{percent(row['share_of_identified'])} of the identified",
                     f"{row['change']}: {row['how']}",
-                    _or_unmeasured(
-                        row["identification_rate"], lambda rate: percent(rate, bounds.get("identification_rate"))
-                    ),
-                    _or_unmeasured(row["difference"], lambda points: f"{100 * points:+.3g} points"),
-                    _or_unmeasured(
-                        row["privacy_risk_score"], lambda score: _figure("privacy_risk_score", score, bounds), ""
-                    ),
+                    "not measured" if pd.isna(row[rate]) else percent(row[rate], bounds.get(rate)),
+                    "not measured" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.3g} points",
+                    "" if pd.isna(row[score]) else _figure(score, row[score], bounds),
                 )
                 for row in changes.to_dict("records")
             ],
             frozenset({3, 4, 5}),
         )
     losses = figures.get(STATISTICS, {}).get("certainty_penalty", {})
-    if losses:
-        yield _Table(
-            "Information loss by column (0 %: unchanged, 100 %: no information left)",
-            ("Column", "Information loss"),
-            [(name, percent(loss)) for name, loss in sorted(losses.items(), key=lambda item: -item[1])],
-            frozenset({1}),
-        )
-    rare = figures.get(RARE_VALUES, {})
-    found = [(name, own) for name, own in rare.get("by_column", {}).items() if own["n_values"]]
-    if found:
-        most = sorted(found, key=lambda item: -item[1]["n_values"])[:MOST_ROWS]
-        yield _Table(
-            f"Text and category values shared by fewer than {rare['people_per_value']:,} people, by column",
-            ("Column", "Values", "Records"),
-            [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
-            frozenset({1, 2}),
-        )
-    guessed = figures.get(DISCLOSURE, {}).get(GUESSED, ())
-    if guessed:
-        yield _Table(
-            "Values guessed right from the nearest synthetic record. If both sides have equal shares, this is "
-            "statistics; coarsen the column if the share is too large",
-            ("Column", "Of originals", "Of the control", "Difference, 95 % interval"),
-            [
-                (row["column"], percent(row["original"]), percent(row["control"]), _interval(row["low"], row["high"]))
-                for row in guessed
-            ],
-            frozenset({1, 2, 3}),
-        )
-    lacked = {name: n for name, n in figures.get(SEMANTIC, {}).get(LACKED_COLUMNS, {}).items() if n}
-    if lacked:
-        ranked = sorted(lacked.items(), key=lambda item: -item[1])[:MOST_ROWS]
-        yield _Table(
-            "Records above the limit on the semantic risk, by the column of the attribute whose absence shows them",
-            ("Column", "Records"),
-            [(column, f"{n:,}") for column, n in ranked],
-            frozenset({1}),
-        )
-    advice = material.attribute_advice
-    if advice is not None and len(advice):
-        columns = [name for name in advice.columns if advice[name].notna().any()]
+    yield _Table(
+        "Information loss by column (0 %: unchanged, 100 %: no information left)",
+        ("Column", "Information loss"),
+        [(name, percent(loss)) for name, loss in sorted(losses.items(), key=lambda item: -item[1])],
+        frozenset({1}),
+    )
+    rare = figures.get(RARE_VALUES, {"people_per_value": 0})
+    by_column = sorted(rare.get("by_column", {}).items(), key=lambda item: -item[1]["n_values"])[:MOST_ROWS]
+    yield _Table(
+        f"Text and category values shared by fewer than {rare['people_per_value']:,} people, by column",
+        ("Column", "Values", "Records"),
+        [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in by_column if own["n_values"]],
+        frozenset({1, 2}),
+    )
+    yield _Table(
+        "Values guessed right from the nearest synthetic record. If both sides have equal shares, this is statistics; "
+        "coarsen the column if the share is too large",
+        ("Column", "Of originals", "Of the control", "Difference, 95 % interval"),
+        [
+            (row["column"], percent(row["original"]), percent(row["control"]), _interval(row["low"], row["high"]))
+            for row in figures.get(DISCLOSURE, {}).get(GUESSED, ())
+        ],
+        frozenset({1, 2, 3}),
+    )
+    lacked = sorted(figures.get(SEMANTIC, {}).get(LACKED_COLUMNS, {}).items(), key=lambda item: -item[1])[:MOST_ROWS]
+    yield _Table(
+        "Records above the limit on the semantic risk, by the column of the attribute whose absence shows them",
+        ("Column", "Records"),
+        [(column, f"{n:,}") for column, n in lacked if n],
+        frozenset({1}),
+    )
+    if material.attribute_advice is not None:
+        advice = material.attribute_advice.dropna(axis="columns", how="all").head(MOST_ROWS)
         yield _Table(
             "Semantic risk if columns were forgotten",
-            tuple(in_words(name) for name in columns),
-            [
-                tuple(_figure(name, row[name], bounds) for name in columns)
-                for row in advice.head(MOST_ROWS).to_dict("records")
-            ],
-            frozenset(i for i, name in enumerate(columns) if name not in ("columns", "reason")),
+            tuple(map(in_words, advice.columns)),
+            [tuple(_figure(str(name), row[name], bounds) for name in row) for row in advice.to_dict("records")],
+            frozenset(i for i, name in enumerate(advice.columns) if name not in ("columns", "reason")),
         )
 
 
@@ -535,7 +522,3 @@ def _text(value: Any, write: Callable[[float], str] = number) -> str:
 
 def _nested(value: Any, write: Callable[[float], str]) -> str:
     return f"({_text(value, write)})" if isinstance(value, Mapping) and value else _text(value, write)
-
-
-def _or_unmeasured(value: float, write: Any, otherwise: str = "not measured") -> str:
-    return otherwise if pd.isna(value) else str(write(value))

@@ -96,7 +96,7 @@ def escaped_slowly(text):
 
 def written(table):
     file = io.BytesIO()
-    described = write_csv(file, table)
+    described = write_csv(file.write, table)
     return file.getvalue(), json.loads(json.dumps(described))
 
 
