@@ -60,9 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="PEM file of a key that may have signed the releases; repeat the option for more keys",
     )
     register.add_argument(
-        "--verify",
-        action="store_true",
-        help="verify all files of every release; by default only check sizes",
+        "--verify", action="store_true", help="verify all files of every release; by default only check sizes"
     )
     keygen = commands.add_parser("keygen", help="make a private key for signing releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")

@@ -40,12 +40,7 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
-from privacy_assets.orchestration.shown.metadata import (
-    advice_table,
-    score_metadata,
-    settings_metadata,
-    table_metadata,
-)
+from privacy_assets.orchestration.shown.metadata import advice_table, score_metadata, settings_metadata, table_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     asset_arguments,
@@ -140,10 +135,7 @@ def _generalized_asset(
             )
             | score_metadata({"classes": report.n_classes, **shown})
             | picture_metadata(drawn_classes(anonymization, table, settings.pictured))
-            | {
-                MADE_WITH: settings_metadata(made_with),
-                MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
-            },
+            | {MADE_WITH: settings_metadata(made_with), MADE_OF: dg.MetadataValue.json(dict(artifact.made_of))},
         )
         yield dg.AssetCheckResult(
             check_name=CLASSES_CHECK,

@@ -122,8 +122,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 **output_arguments(release, "original"), description="Records that the synthesizer may see."
             ),
             "control": dg.AssetOut(
-                **output_arguments(release, "control"),
-                description="Records of people whom the synthesizer never sees.",
+                **output_arguments(release, "control"), description="Records of people whom the synthesizer never sees."
             ),
         },
         ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},

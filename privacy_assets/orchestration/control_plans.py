@@ -10,13 +10,7 @@ from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, plan_
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS
-from privacy_assets.mpucc.control_size import (
-    COPIED_SHARE,
-    DEFAULT_POWER,
-    ControlPlan,
-    ControlSize,
-    people_in_original,
-)
+from privacy_assets.mpucc.control_size import COPIED_SHARE, DEFAULT_POWER, ControlPlan, ControlSize, people_in_original
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND

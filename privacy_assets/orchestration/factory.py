@@ -31,10 +31,7 @@ from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
 from privacy_assets.orchestration.options_assets import release_options_asset
 from privacy_assets.orchestration.private.directories import require_separate
-from privacy_assets.orchestration.private.resources import (
-    private_resources,
-    release_resources,
-)
+from privacy_assets.orchestration.private.resources import private_resources, release_resources
 from privacy_assets.orchestration.private_synthesis_assets import noisy_model_asset
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.settings.asked import Release

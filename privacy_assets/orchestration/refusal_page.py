@@ -48,13 +48,7 @@ def page_of_refusal(
 
 
 def _write(
-    storage: Storage,
-    run_id: str,
-    side: str,
-    gathered: Gathered,
-    decided: tuple[Verdict, ...],
-    note: str,
-    advice: str,
+    storage: Storage, run_id: str, side: str, gathered: Gathered, decided: tuple[Verdict, ...], note: str, advice: str
 ) -> Path:
     private_tables, key = storage.private_tables, storage.release.key(f"{side}_release")
     history = private_tables.refusal_history(key, storage.partition_key)

@@ -54,12 +54,7 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.metrics import (
-    ANONYMITY,
-    PRIVACY_BUDGET,
-    SIDES,
-    UTILITY,
-)
+from privacy_assets.release.metrics import ANONYMITY, PRIVACY_BUDGET, SIDES, UTILITY
 from privacy_assets.release.register import write_register
 from privacy_assets.storage.memory import give_back_memory
 
@@ -92,10 +87,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
         specs.append(blocking_check(release, stage, f"{assessment}_settings_meet_the_policy", description))
 
     @dg.multi_asset_check(
-        name=f"{release.name}__{name_of_checks}_checks",
-        specs=specs,
-        can_subset=True,
-        required_resource_keys=RESOURCES,
+        name=f"{release.name}__{name_of_checks}_checks", specs=specs, can_subset=True, required_resource_keys=RESOURCES
     )
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202

@@ -21,15 +21,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import WITHHELD, WITHHELD_IN_WORDS, is_withheld
-from privacy_assets.release.metrics import (
-    DISCLOSURE,
-    MPUCC,
-    PRIVACY_BUDGET,
-    REIDENTIFICATION,
-    SEMANTIC,
-    SIDES,
-    UTILITY,
-)
+from privacy_assets.release.metrics import DISCLOSURE, MPUCC, PRIVACY_BUDGET, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.outcomes import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.memory import give_back_memory

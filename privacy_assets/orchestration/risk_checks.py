@@ -23,10 +23,7 @@ from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.orchestration.private.guard import guarded
-from privacy_assets.orchestration.private.resources import (
-    partition_input_managers,
-    private_resources,
-)
+from privacy_assets.orchestration.private.resources import partition_input_managers, private_resources
 from privacy_assets.orchestration.settings.asked import DEFAULT_PRIVATE_PATH
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings

@@ -50,18 +50,13 @@ ResolvedOtherRelease: TypeAlias = Annotated[
     OtherReleaseSettings,
     written(
         OtherReleaseSettings,
-        kinds={
-            "table": ResolvedSource | None,
-            "model": dict[str, dict[str, Any]] | None,
-            "hierarchies": _HIERARCHIES,
-        },
+        kinds={"table": ResolvedSource | None, "model": dict[str, dict[str, Any]] | None, "hierarchies": _HIERARCHIES},
         read={"model": _read_masks, "hierarchies": _read_hierarchies},
         names={"model": "masks"},
     ),
 ]
 ResolvedReidentification: TypeAlias = Annotated[
-    ReidentificationSettings,
-    written(ReidentificationSettings, kinds={"other_releases": list[ResolvedOtherRelease]}),
+    ReidentificationSettings, written(ReidentificationSettings, kinds={"other_releases": list[ResolvedOtherRelease]})
 ]
 ResolvedSemanticRisk: TypeAlias = Annotated[
     SemanticRiskSettings, written(SemanticRiskSettings, check=SemanticRiskSettings.check)

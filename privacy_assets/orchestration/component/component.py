@@ -15,16 +15,8 @@ from privacy_assets.orchestration.component.anonymized import (
     ResolvedSemanticRisk,
 )
 from privacy_assets.orchestration.component.scaffolder import scaffolded
-from privacy_assets.orchestration.component.source import (
-    ResolvedContract,
-    ResolvedPolicy,
-    ResolvedSource,
-)
-from privacy_assets.orchestration.component.synthetic import (
-    PartitionsYaml,
-    ResolvedSplit,
-    ResolvedSynthesis,
-)
+from privacy_assets.orchestration.component.source import ResolvedContract, ResolvedPolicy, ResolvedSource
+from privacy_assets.orchestration.component.synthetic import PartitionsYaml, ResolvedSplit, ResolvedSynthesis
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
 from privacy_assets.orchestration.component.yaml_settings import (
     WrittenList,

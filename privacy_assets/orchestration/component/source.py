@@ -164,9 +164,7 @@ class ColumnYaml(YamlSettings):
         examples=["birth_date"],
     )
     format: str | None = Field(
-        None,
-        description="How the datetimes are written, if not as ISO 8601: strftime codes.",
-        examples=["%d.%m.%Y"],
+        None, description="How the datetimes are written, if not as ISO 8601: strftime codes.", examples=["%d.%m.%Y"]
     )
     decimal: Literal[".", ",", "decide"] | None = Field(
         None,
@@ -197,8 +195,7 @@ class ContractYaml(YamlSettings):
     """The table's contract: every column with its type and its privacy role."""
 
     columns: dict[str, ColumnYaml] = Field(
-        description="Every column of the table; any other column is an error.",
-        examples=[EXAMPLE_COLUMNS],
+        description="Every column of the table; any other column is an error.", examples=[EXAMPLE_COLUMNS]
     )
 
     drafted: Flag = Field(

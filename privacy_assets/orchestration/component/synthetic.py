@@ -16,12 +16,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written,
     written_as_one_of,
 )
-from privacy_assets.orchestration.settings.synthetic import (
-    ExternalSynthetic,
-    GivenSplit,
-    Split,
-    Synthesis,
-)
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Split, Synthesis
 
 
 def _kind_of_split(given: Mapping[str, Any]) -> str:

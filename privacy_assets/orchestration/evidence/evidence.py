@@ -21,10 +21,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEA
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.orchestration.evidence.limited_figures import (
-    StoredFigures,
-    tables_of_disclosure,
-)
+from privacy_assets.orchestration.evidence.limited_figures import StoredFigures, tables_of_disclosure
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
@@ -57,10 +54,7 @@ from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
-_ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
-    REIDENTIFICATION: ReidentificationAssessment,
-    SEMANTIC: SemanticAssessment,
-}
+_ASSESSMENTS_OF_RECORDS: dict[str, Any] = {REIDENTIFICATION: ReidentificationAssessment, SEMANTIC: SemanticAssessment}
 
 
 _Assessment = TypeVar("_Assessment")
@@ -130,12 +124,7 @@ class _Storage(Storage):
         return tables
 
     def assessment(
-        self,
-        name: str,
-        read: Callable[[Artifact], _Assessment],
-        assessment: str,
-        *,
-        is_small: bool = False,
+        self, name: str, read: Callable[[Artifact], _Assessment], assessment: str, *, is_small: bool = False
     ) -> _Stored[_Assessment] | None:
         """Return a stored assessment, with its details if they are wanted or small; None if it cannot be read."""
         recorded, release = self.recorded(name), self.release
@@ -321,10 +310,7 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
 
 
 def _rare_values(
-    storage: _Storage,
-    table: pd.DataFrame | None,
-    generalized: Anonymization | None,
-    people: list[pd.DataFrame | None],
+    storage: _Storage, table: pd.DataFrame | None, generalized: Anonymization | None, people: list[pd.DataFrame | None]
 ) -> RareValues | None:
     """Count the rare values of a stored table among the stored people; None if that is impossible."""
     release, contract = storage.release, storage.release.contract

@@ -18,12 +18,7 @@ from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError,
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.synthesis.private.accounting import epsilon_of
-from privacy_assets.synthesis.private.ledger import (
-    DIRECTORY,
-    PrivacyLedger,
-    charged_to_another,
-    populations,
-)
+from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, charged_to_another, populations
 from privacy_assets.synthesis.private.mst import Mst
 from privacy_assets.synthesis.private.spending import WITNESSES, Spending
 

@@ -6,14 +6,7 @@ from typing import Any
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.scales import (
-    Binary,
-    ConceptualScale,
-    Generalized,
-    Ordinal,
-    Windows,
-    read_scale,
-)
+from privacy_assets.columns.scales import Binary, ConceptualScale, Generalized, Ordinal, Windows, read_scale
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.policy import Policy

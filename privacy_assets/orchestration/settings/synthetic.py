@@ -149,9 +149,7 @@ class AssessmentSettings(MpuccSettings):
         None, "Decimals, for all columns or by column; by default those of the contract, else of the originals.", 2
     )
     datetime_precision: str | Mapping[str, str] | None = setting(
-        None,
-        "Unit of datetimes, for all columns or by column; by default as for numeric_precision.",
-        "D",
+        None, "Unit of datetimes, for all columns or by column; by default as for numeric_precision.", "D"
     )
     deduplicate: bool = setting(True, "Whether repeated records count once.", False)
 

@@ -21,10 +21,7 @@ WIDTH, BESIDE, MARK, LETTER = 1.45, 0.035, 0.012, 0.0105
 
 
 def map_of_options(
-    table: pd.DataFrame,
-    risks: Mapping[str, str],
-    limits: Mapping[str, float | None],
-    recommended: Mapping[str, str],
+    table: pd.DataFrame, risks: Mapping[str, str], limits: Mapping[str, float | None], recommended: Mapping[str, str]
 ) -> Drawn:
     """Draw a panel for each side that has candidates: risk to the right, worth upwards.
 
