@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.unit_keys import UnitKey, find_unit_keys
 from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
@@ -17,7 +18,7 @@ from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
-from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
+from privacy_assets.drafting.roles import in_figures, is_person_number, names_a_place, names_people, propose_role
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import local_path
@@ -25,6 +26,11 @@ from privacy_assets.setting_checks import local_path
 MOST_CELLS: Final = 5_000_000
 MOST_ROWS: Final = 200_000
 FEWEST_ROWS: Final = 2_000
+MOST_FACTS: Final = 3
+NO_PERSON: Final = (
+    "No column was found whose values repeat like people. That is no proof: decide whether each person has one row. If "
+    "not, add `person: true` to the column that numbers them."
+)
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,8 @@ class ContractDraft:
 
     @property
     def person(self) -> str | None:
-        """The column that is proposed as the person column."""
-        return next((column.name for column in self.columns if column.description.get("person")), None)
+        """The column that is proposed as the person column; None if there is none, or a person has to decide."""
+        return next((column.name for column in self.columns if column.description.get("person") is True), None)
 
     def shown(self) -> list[str]:
         """Describe which cells of the table became part of the draft."""
@@ -105,8 +111,8 @@ class ContractDraft:
         yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"
         yield from (f"# - {line}" for line in self.shown() or ["none"])
         yield f"{DRAFTED}: true  # decide: read each proposed role, correct it, then remove this line"
-        if self.person is None:
-            yield "# No column seems to name the person of a row: each row is a person. Otherwise add `person: true`."
+        if not any("person" in column.description for column in self.columns):
+            yield f"# {NO_PERSON}"
         yield "columns:"
         for column in self.columns:
             role = column.description["role"]
@@ -166,16 +172,19 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
         propose_role(each.profile, found, each.description["type"])
         for each, found in zip(described, examined, strict=True)
     ]
-    person = _person(described, [each.role for each in proposed])
+    units = _units(described, rows if len(rows) == sample.n_seen else sample.first_rows())
+    found = _person(described, [each.role for each in proposed], units)
+    person = None if found is None else found.column
     # Of identifiers nothing is shown.
     described = [
         each if role == "direct_identifier" else without_few_people(each, rows, person)
         for each, (role, _) in zip(described, proposed, strict=True)
     ]
     columns = [
-        _column(each, role, reason, is_person=each.profile.name == person)
+        _column(each, role, reason, found if each.profile.name == person else None)
         for each, (role, reason) in zip(described, proposed, strict=True)
     ]
+    columns = _with_units(columns, units, person)
     columns = _with_parts(columns, rows)
     return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator)
 
@@ -195,29 +204,89 @@ def _examine(rows: pd.DataFrame, described: Described) -> ColumnExamination:
     return examine_columns(column.to_frame(described.profile.name), {described.profile.name: "other"})[0]
 
 
-def _person(described: Sequence[Described], roles: Sequence[str]) -> str | None:
-    """Guess the column with the person of each row: one that numbers people, not rows."""
-    candidates = [
-        each.profile
-        for each, role in zip(described, roles, strict=True)
-        if role == "direct_identifier" and is_person_number(each.profile)
+def _units(described: Sequence[Described], rows: pd.DataFrame) -> tuple[UnitKey, ...]:
+    """Find the columns whose values repeat like people, or other units with several rows."""
+    names = [each.profile.name for each in described]
+    table = pd.DataFrame({each.profile.name: each.convert(rows[each.profile.name]) for each in described})
+    return find_unit_keys(table, [name for name in names if names_a_place(name)])
+
+
+class _Person(NamedTuple):
+    """The column with the person of each row, whether that is proposed or asked, and why."""
+
+    column: str
+    is_proposed: bool
+    reason: str
+
+
+def _person(described: Sequence[Described], roles: Sequence[str], units: Sequence[UnitKey]) -> _Person | None:
+    """Guess the column with the person of each row: first by how its values repeat, then by its name."""
+    profiles = {each.profile.name: each.profile for each in described}
+    keys = {unit.column: unit for unit in units}
+    named = [
+        profile
+        for profile, role in zip(profiles.values(), roles, strict=True)
+        if is_person_number(profile)
+        and (role == "direct_identifier" or names_people(profile) or profile.name.casefold() == "id")
     ]
+    strong = [profiles[unit.column] for unit in units if unit.is_strong]
+    # Of numbers of people the coarsest, because the others may be of their visits; of others the finest.
+    ranked = (
+        ([each for each in strong if each in named or names_people(each)], 1),
+        ([each for each in named if names_people(each)], 1),
+        (strong, -1),
+        (named, 1),
+    )
+    candidates, order = next((each for each in ranked if each[0]), ([], 1))
     if not candidates:
         return None
-    return min(candidates, key=lambda profile: (not names_people(profile), profile.n_distinct)).name
+    best = min(candidates, key=lambda each: (not names_people(each), order * each.n_distinct))
+    found = keys.get(best.name)
+    reason = in_figures(best) if found is None else said_of_unit(found)
+    if best.n_missing or best.missing_texts:
+        return _Person(best.name, False, f"{reason}; rows without it are of unknown people, and have to be left out")
+    is_certain = found.is_strong if found is not None else not _repeats(best)
+    return _Person(best.name, names_people(best) or (best in named and is_certain), reason)
 
 
-def _column(described: Described, role: str, reason: str, *, is_person: bool) -> DraftedColumn:
+def _repeats(profile: ColumnProfile) -> bool:
+    return profile.is_counted and profile.n_distinct < profile.n_values
+
+
+def said_of_unit(unit: UnitKey) -> str:
+    """Say in which columns the rows with one value of a key are alike."""
+    facts, halves = list(unit.facts[:MOST_FACTS]), list(unit.halves[:MOST_FACTS])
+    said = [f"determines {_some(facts)}"] if facts else []
+    said += [f"has each value of {_some(halves)} once"] if halves else []
+    return f"{unit.n_values:,} values with {unit.n_rows / unit.n_values:.1f} rows each; {' and '.join(said)}"
+
+
+def _column(described: Described, role: str, reason: str, person: _Person | None) -> DraftedColumn:
     """Assemble the draft of a column; if it identifies people, the draft shows none of its values."""
     own = dict(described.description)
     remarks = described.remarks
+    if person is not None and person.is_proposed and role != "direct_identifier":
+        role, reason = "direct_identifier", f"it numbers people: {reason}"
     if role == "direct_identifier":
         own = {key: value for key, value in own.items() if key not in ("min", "max", "categories", "ordered")}
         own["type"] = "text" if own["type"] == "category" else own["type"]
-    description = {"type": own.pop("type"), "role": role} | ({"person": True} if is_person else {}) | own
-    if is_person:
-        remarks = (*remarks, f"guessed as the person of each row: {in_figures(described.profile)}")
+    description = {"type": own.pop("type"), "role": role} | own
+    if person is not None:
+        description["person"] = True if person.is_proposed else DECIDE
+        asked = "" if person.is_proposed else ": write `person: true`, or remove the key if each person has one row"
+        guessed = "guessed as" if person.is_proposed else "decide: is it"
+        remarks = (*remarks, f"{guessed} the person of each row ({person.reason}){asked}")
     return DraftedColumn(described.profile.name, description, reason, remarks)
+
+
+def _with_units(columns: Sequence[DraftedColumn], units: Sequence[UnitKey], person: str | None) -> list[DraftedColumn]:
+    """Remark on the other columns whose values repeat like people."""
+    said = {
+        unit.column: f"repeats like a person, household or place: {said_of_unit(unit)}"
+        for unit in units
+        if unit.is_strong and unit.column != person
+    }
+    return [replace(each, remarks=(*each.remarks, said[each.name])) if each.name in said else each for each in columns]
 
 
 def _with_parts(columns: Sequence[DraftedColumn], rows: pd.DataFrame) -> list[DraftedColumn]:

@@ -34,6 +34,8 @@ MOST_CATEGORIES: Final = 60
 MOST_COUNTED: Final = 200_000
 """Largest number of distinct values that are counted."""
 MOST_COUNTED_IN_ALL: Final = 5_000_000
+MOST_FIRST: Final = 100_000
+MOST_FIRST_BYTES: Final = 2**24
 MOST_KEPT_BYTES: Final = 2**29
 """Memory of the sample of rows."""
 LONGEST_MISSING: Final = 9
@@ -211,6 +213,7 @@ class RowSample:
     def __init__(self, most_rows: int) -> None:
         self._most, self._step, self._n_seen = most_rows, 1, 0
         self._parts: list[pd.DataFrame] = []
+        self._first: list[pd.DataFrame] = []
         self._n_kept = self._n_bytes = 0
 
     @property
@@ -220,6 +223,8 @@ class RowSample:
 
     def see(self, block: pd.DataFrame) -> None:
         """Add a block."""
+        if self._n_seen < MOST_FIRST and sum(map(_bytes_of, self._first)) < MOST_FIRST_BYTES:
+            self._first.append(block)
         numbered = block.set_axis(range(self._n_seen, self._n_seen + len(block)), axis=0)
         self._n_seen += len(block)
         self._parts.append(self._thinned(numbered))
@@ -229,6 +234,10 @@ class RowSample:
             self._step *= 2
             self._parts = [self._thinned(part).copy() for part in self._parts]
             self._n_kept, self._n_bytes = sum(map(len, self._parts)), sum(map(_bytes_of, self._parts))
+
+    def first_rows(self) -> pd.DataFrame:
+        """Return the first rows, up to 100,000 or 16 MiB, because people with several rows have one in a sample."""
+        return pd.concat(self._first, ignore_index=True).head(MOST_FIRST)
 
     def rows(self) -> pd.DataFrame:
         """Return the kept rows."""

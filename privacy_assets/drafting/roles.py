@@ -12,7 +12,16 @@ from typing import Final, NamedTuple
 from privacy_assets.contract.mapping import DECIDE
 from privacy_assets.disclosure.column_examination import DAY_ALONE, ColumnExamination
 from privacy_assets.drafting.profile import ColumnProfile
-from privacy_assets.drafting.words import IDENTIFIERS, NAME_OF, NUMBER_WORDS, PERSON_WORDS, QUASI, REMARKS, SENSITIVE
+from privacy_assets.drafting.words import (
+    IDENTIFIERS,
+    NAME_OF,
+    NUMBER_WORDS,
+    PERSON_WORDS,
+    PLACES,
+    QUASI,
+    REMARKS,
+    SENSITIVE,
+)
 
 FEW_PEOPLE_SHARE: Final = 0.02
 FEW_NAMES: Final = 5
@@ -64,8 +73,12 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
 def is_person_number(profile: ColumnProfile) -> bool:
     """Return whether the name of a column suggests that it numbers people."""
     words = words_of(profile.name)
-    is_number = bool(words) and (words[-1] in NUMBER_WORDS or words[-1] in ("patient", "person", "subject", "ssn"))
-    return is_number and profile.n_missing == 0 and not profile.missing_texts
+    return bool(words) and (words[-1] in NUMBER_WORDS or words[-1] in ("patient", "person", "subject", "ssn"))
+
+
+def names_a_place(name: str) -> bool:
+    """Return whether a name has a word for places, such as in ``zip_code``."""
+    return _names(words_of(name), PLACES)
 
 
 def names_people(profile: ColumnProfile) -> bool:

@@ -69,18 +69,24 @@ SENSITIVE: Final = frozenset(
 )
 """Words in names of columns that must not become known about anybody."""
 
-QUASI: Final = frozenset(
+PLACES: Final = frozenset(
+    [
+        *("canton", "city", "commune", "country", "county", "district", "kreis", "municipality", "neighborhood", "ort"),
+        *("place", "plz", "postal", "postcode", "province", "region", "site", "state", "suburb", "town", "village"),
+        *("wohnort", "zip", "zipcode"),
+    ]
+)
+"""Words in names of columns with places, whose numbers are codes."""
+
+QUASI: Final = PLACES | frozenset(
     [
         *("admission", "admitted", "age", "alter", "ancestry", "beruf", "birth", "birthdate", "birthday"),
-        *("born", "canton", "children", "citizenship", "city", "civil", "commune", "country", "county", "date"),
-        *("day", "district", "dob", "educ", "education", "ethnic", "ethnicity", "familienstand", "family"),
-        *("geburt", "geburtsdatum", "gender", "geschlecht", "grad", "height", "hired", "hour", "hours"),
-        *("household", "husb", "husband", "island", "job", "joined", "kinder", "kreis", "language", "marital"),
-        *("marriage", "married", "month", "municipality", "nationality", "native", "neighborhood", "occ"),
-        *("occupation", "origin", "ort", "place", "plz", "postal", "postcode", "profession", "province"),
-        *("race", "region", "relationship", "residence", "school", "schooling", "sex", "site", "species"),
-        *("state", "suburb", "tenure", "town", "vehicle", "village", "wohnort", "workclass", "year", "yrs"),
-        *("zip", "zipcode"),
+        *("born", "children", "citizenship", "civil", "date", "day", "dob", "educ", "education", "ethnic"),
+        *("ethnicity", "familienstand", "family", "geburt", "geburtsdatum", "gender", "geschlecht", "grad"),
+        *("height", "hired", "hour", "hours", "household", "husb", "husband", "island", "job", "joined"),
+        *("kinder", "language", "marital", "marriage", "married", "month", "nationality", "native", "occ"),
+        *("occupation", "origin", "profession", "race", "relationship", "residence", "school", "schooling"),
+        *("sex", "species", "tenure", "vehicle", "workclass", "year", "yrs"),
     ]
 )
 """Words in names of columns that an outsider may know."""

@@ -25,7 +25,8 @@ def drafted(values, name="a"):
 def decided(draft):
     """Decide a draft as somebody would who accepts every proposal."""
     columns = {
-        name: own | ({"role": "quasi_identifier"} if own["role"] == "decide" else {})
+        name: {key: value for key, value in own.items() if (key, value) != ("person", "decide")}
+        | ({"role": "quasi_identifier"} if own["role"] == "decide" else {})
         for name, own in draft.mapping["columns"].items()
     }
     return TableContract.from_mapping({"columns": columns})
@@ -48,7 +49,7 @@ class TestRealTables:
         nullable = [name for name, own in columns.items() if own.get("nullable")]
         assert nullable == ["workclass", "occupation", "native_country"]
         assert not [name for name, own in columns.items() if own["role"] == "direct_identifier"]
-        # A sampling weight singles people out, and only a person can say what it is.
+        # A sampling weight singles people out, and those of a stratum have one race: only a person can say what it is.
         assert draft.open_columns == ("fnlwgt",)
         admitted = decided(draft).admit(pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""]))
         assert len(admitted) == draft.n_rows == 32_561

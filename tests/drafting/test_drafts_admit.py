@@ -33,6 +33,8 @@ def decided(draft):
         columns = {}
         for name, own in mapping["columns"].items():
             decisions = {"role": "quasi_identifier", **form}
+            # Whether a column has the person of each row is decided by leaving the key out.
+            own = {key: value for key, value in own.items() if (key, value) != ("person", "decide")}
             columns[name] = {key: decisions[key] if value == "decide" else value for key, value in own.items()}
         yield TableContract.from_mapping({"columns": columns})
 

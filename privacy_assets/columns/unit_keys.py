@@ -1,0 +1,200 @@
+"""Columns that number people, accounts or households: their values repeat, and determine others beyond chance.
+
+A column determines another if few rows would have to change so that each of its values goes with one value of the
+other. How many would have to change by chance is counted on the other column shuffled, which also corrects for columns
+that are coarse or almost constant. A person who has no such column, as in ratings, is found by the other half of a
+key: each person has each movie, wave or visit once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+FEWEST_VALUES: Final = 10
+"""Fewest values of a key, and fewest that repeat."""
+MOST_DISTINCT: Final = 0.98
+"""Largest share of the rows that may have a value of their own: numbers of rows are no keys of people."""
+FEWEST_EXPECTED: Final = 25.0
+"""Fewest exceptions that chance must predict before it counts that there are few."""
+TOLERATED: Final = 0.2
+"""Share of these that may occur: wrong entries, a changed address."""
+FEWEST_MEASURED: Final = 20
+"""Values from which a number is a measure, and not the number of a state."""
+MOST_RUNS: Final = 0.34
+"""Runs beyond the fewest, in the order of a key, up to which a column is the key made coarser."""
+ALMOST_AS_MANY: Final = 0.95
+MOST_ROWS: Final = 30_000
+"""Rows that are compared; of larger tables all rows of some values, because a sample of rows has no repeats."""
+FEWEST_DRAWN: Final = 50
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class UnitKey:
+    """A column whose rows with one value seem to be of one person, account, household or firm.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    n_values : int
+        Number of its values.
+    n_rows : int
+        Number of rows that have one.
+    facts : tuple of str
+        Columns that it determines, without those that one of the others determines.
+    measures : tuple of str
+        Those of the facts that are numbers or times of at least 20 values.
+    halves : tuple of str
+        Columns with which it has each pair of values once.
+    """
+
+    column: str
+    n_values: int
+    n_rows: int
+    facts: tuple[str, ...]
+    measures: tuple[str, ...] = ()
+    halves: tuple[str, ...] = ()
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it has two facts, a measure or another half; one fact alone may be the name of a code."""
+        return len(self.facts) > 1 or bool(self.measures or self.halves)
+
+
+def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[UnitKey, ...]:
+    """Find the columns that number people or other units with several rows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        All columns, also those that will not leave; any dtypes.
+    codes : collection of str
+        Columns whose numbers are codes, such as those of places.
+
+    Returns
+    -------
+    tuple of UnitKey
+        Those with more facts first. A table has the same ones whenever it is examined.
+    """
+    random = np.random.default_rng(0)
+    every = {str(name): _codes(table.iloc[:, place]) for place, name in enumerate(table.columns)}
+    kinds = dict(zip(every, table.dtypes, strict=True))
+    varied = {name: own for name, own in every.items() if own.max(initial=-1) > 0}
+    found = [
+        _unit_key(name, varied, kinds, codes, random)
+        for name in varied
+        if _may_be_key(kinds[name], table.iloc[:, list(every).index(name)], varied[name])
+    ]
+    return tuple(sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each)))
+
+
+def _strength(key: UnitKey) -> int:
+    return len(key.facts) + 2 * bool(key.halves)
+
+
+def _unit_key(
+    name: str, every: dict[str, Codes], kinds: dict[str, Any], codes: Collection[str], random: np.random.Generator
+) -> UnitKey:
+    has_value = np.flatnonzero(every[name] >= 0)
+    n_values = int(every[name].max()) + 1
+    if len(has_value) > MOST_ROWS:
+        n_drawn = max(FEWEST_DRAWN, n_values * MOST_ROWS // len(has_value))
+        has_value = has_value[np.isin(every[name][has_value], random.permutation(n_values)[:n_drawn])]
+    key = _numbered(every[name][has_value])
+    held, halves = {}, []
+    for other, column in every.items():
+        own = _numbered(column[has_value] + 1)
+        if other == name or own.max() < 1:
+            continue
+        if _determines(key, own, random):
+            is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and _determines(own, key, random)
+            if not is_its_name and not _is_coarser(key, own):
+                held[other] = own
+        if _is_other_half(key, own):
+            halves.append(other)
+    facts: list[str] = []
+    for other in sorted(held, key=lambda each: -int(held[each].max())):
+        if not any(_determines(held[kept], held[other], random) for kept in facts):
+            facts.append(other)
+    measures = [each for each in facts if each not in codes and _is_measure(kinds[each], held[each])]
+    n_rows = int((every[name] >= 0).sum())
+    return UnitKey(name, n_values, n_rows, tuple(facts), tuple(measures), tuple(halves))
+
+
+def _codes(column: pd.Series[Any]) -> Codes:
+    """Return the place of each value in sorted order, -1 for a missing one; nothing for what cannot be compared."""
+    try:
+        return pd.factorize(column, sort=True)[0].astype(np.int64)
+    except TypeError:
+        return np.zeros(len(column), np.int64)
+
+
+def _may_be_key(kind: Any, column: pd.Series[Any], codes: Codes) -> bool:
+    """Whether values of this kind can number people: whole numbers, texts, categories; enough of them, and repeated."""
+    sizes = np.bincount(codes[codes >= 0])
+    if len(sizes) < FEWEST_VALUES or len(sizes) > MOST_DISTINCT * sizes.sum() or (sizes > 1).sum() < FEWEST_VALUES:
+        return False
+    types = pd.api.types
+    if types.is_bool_dtype(kind) or types.is_datetime64_any_dtype(kind) or types.is_timedelta64_dtype(kind):
+        return False
+    if types.is_float_dtype(kind):
+        values = column.dropna().to_numpy(np.float64)
+        return bool((values == np.floor(values)).all())
+    return True
+
+
+def _is_measure(kind: Any, codes: Codes) -> bool:
+    types = pd.api.types
+    is_number = types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind)
+    return bool((is_number or types.is_datetime64_any_dtype(kind)) and codes.max() + 1 >= FEWEST_MEASURED)
+
+
+def _numbered(codes: Codes) -> Codes:
+    """Return the codes numbered from 0 without those that do not occur, in their order."""
+    occurs = np.bincount(codes) > 0
+    return (np.cumsum(occurs) - 1)[codes]
+
+
+def _exceptions(key: Codes, column: Codes) -> int:
+    """Count the rows that would have to change so that the key determines the column."""
+    n_values = int(column.max()) + 1
+    pairs, counts = np.unique(key * n_values + column, return_counts=True)
+    most = np.zeros(int(key.max()) + 1, np.int64)
+    np.maximum.at(most, pairs // n_values, counts)
+    return int(len(key) - most.sum())
+
+
+def _determines(key: Codes, column: Codes, random: np.random.Generator) -> bool:
+    expected = _exceptions(key, random.permutation(column))
+    return expected >= FEWEST_EXPECTED and _exceptions(key, column) <= TOLERATED * expected
+
+
+def _is_coarser(key: Codes, column: Codes) -> bool:
+    """Whether a column is the key made coarser: in the key's order its values come in few runs, as bands do."""
+    column = column[np.unique(key, return_index=True)[1]]
+    counts = np.bincount(column)
+    counts = counts[counts > 0]
+    fewest, by_chance = len(counts), len(column) - (counts * (counts - 1)).sum() / len(column)
+    runs = 1 + int((column[1:] != column[:-1]).sum())
+    return bool(by_chance - fewest < 5 or runs - fewest <= MOST_RUNS * (by_chance - fewest))
+
+
+def _is_other_half(key: Codes, column: Codes) -> bool:
+    """Whether pairs of key and column repeat much less than by chance."""
+    by_chance = _n_pairs(np.bincount(key)) * _n_pairs(np.bincount(column)) / max(_n_pairs(np.array([len(key)])), 1)
+    if by_chance < FEWEST_EXPECTED:
+        return False
+    _, counts = np.unique(key * (int(column.max()) + 1) + column, return_counts=True)
+    return _n_pairs(counts) <= TOLERATED * by_chance
+
+
+def _n_pairs(counts: NDArray[np.integer[Any]]) -> float:
+    return float((counts * (counts - 1.0)).sum() / 2)

@@ -1,0 +1,150 @@
+"""Columns whose values repeat like people, found by their structure, whatever they are called."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy_assets.columns import unit_keys
+from privacy_assets.columns.unit_keys import find_unit_keys
+from tests.examples import examples
+
+
+def keys_of(table, **given):
+    return {key.column: key for key in find_unit_keys(table, **given)}
+
+
+def visits(n_people=200, n_rows=4, seed=0):
+    """People with an age and a sex, several rows each, in random order."""
+    random = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n_people), n_rows)
+    table = pd.DataFrame(
+        {
+            "who": random.permutation(10 * n_people)[who],
+            "age": random.integers(18, 90, n_people)[who],
+            "sex": random.choice(["f", "m"], n_people)[who],
+            "illness": random.choice(list("abcdefgh"), len(who)),
+            "cost": random.integers(0, 400, len(who)),
+        }
+    )
+    return table.sample(frac=1, random_state=seed).reset_index(drop=True)
+
+
+KINDS = {
+    "whole numbers": lambda who: who,
+    "whole numbers as floats": lambda who: who.astype("float64"),
+    "texts": lambda who: "S-" + who.astype(str),
+    "categories": lambda who: who.astype(str).astype("category"),
+    "hashes": lambda who: (who * 2_654_435_761 % 2**32).map("{:08x}".format),
+    "numbers with a missing value": lambda who: who.astype("Int64").mask(who.index % 20 == 0),
+    "floats with a missing value": lambda who: who.astype("float64").mask(who.index % 20 == 0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_of_people_is_found_in_any_form(kind):
+    table = visits()
+    table["who"] = KINDS[kind](table["who"])
+    key = keys_of(table)["who"]
+    assert key.is_strong
+    assert set(key.facts) == {"age", "sex"}
+    assert key.measures == ("age",)
+    assert key.n_values == 200
+    assert key.n_rows == table["who"].notna().sum()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_wrong_entries_do_not_hide_people(share):
+    table = visits(500)
+    random = np.random.default_rng(1)
+    wrong = random.random(len(table)) < share
+    table.loc[wrong, "age"] = random.integers(18, 90, wrong.sum())
+    assert keys_of(table)["who"].is_strong
+
+
+@pytest.mark.parametrize(("n_people", "n_rows", "n_items"), [(60, 10, 50), (300, 10, 40), (1_000, 20, 300)])
+def test_who_has_no_fact_is_found_by_what_each_person_has_once(n_people, n_rows, n_items):
+    random = np.random.default_rng(0)
+    weights = 1 / (np.arange(n_items) + 10.0)
+    movies = [random.choice(n_items, n_rows, replace=False, p=weights / weights.sum()) for _ in range(n_people)]
+    table = pd.DataFrame({"user": np.repeat(np.arange(n_people), n_rows), "movie": np.concatenate(movies)})
+    table["stars"] = random.integers(1, 6, len(table))
+    key = keys_of(table)["user"]
+    assert (key.halves, key.is_strong) == (("movie",), True)
+
+
+def cross_section(n=2_000, seed=0):
+    """One row for each person, with places, codes, and columns made of others."""
+    random = np.random.default_rng(seed)
+    age, place = random.integers(18, 90, n), random.choice(400, n, p=random.dirichlet(np.full(400, 0.7)))
+    town, illness = np.sort(random.integers(0, 120, 400))[place], random.choice(80, n, p=random.dirichlet(np.ones(80)))
+    table = pd.DataFrame({"age": age, "band": age // 10, "minor": age < 21, "squared": age**2, "born": 2020 - age})
+    table["zip"], table["town"], table["state"] = 10_000 + 7 * place, town, random.integers(0, 12, 120)[town]
+    table["code"] = [f"{chr(65 + each // 10)}{each % 10}" for each in illness]
+    table["chapter"], table["sex"] = illness // 10, random.integers(0, 2, n)
+    table["height"], table["weight"] = random.integers(150, 200, n), random.integers(40, 120, n)
+    table["index"] = (table["weight"] / (table["height"] / 100) ** 2).round(1)
+    return table
+
+
+@pytest.mark.parametrize("n", [300, 2_000, 20_000])
+def test_no_column_of_a_table_with_one_row_per_person_is_strong(n):
+    assert {name: key for name, key in keys_of(cross_section(n)).items() if key.is_strong} == {}
+
+
+def test_numbers_of_places_are_no_measures():
+    random = np.random.default_rng(0)
+    town = random.integers(0, 60, 2_000)
+    table = pd.DataFrame({"town": random.permutation(1_000)[town], "state": random.permutation(30)[town // 2]})
+    table["age"] = random.integers(18, 90, 2_000)
+    assert keys_of(table)["town"].is_strong
+    assert not keys_of(table, codes=["state"])["town"].is_strong
+
+
+def test_rows_of_a_large_table_are_compared_for_whole_people(monkeypatch):
+    monkeypatch.setattr(unit_keys, "MOST_ROWS", 400)
+    key = keys_of(visits(2_000, 3))["who"]
+    assert (key.n_values, key.n_rows, key.is_strong) == (2_000, 6_000, True)
+
+
+def test_the_order_of_the_rows_changes_nothing():
+    table = visits()
+    assert keys_of(table)["who"] == keys_of(table.sort_values("who"))["who"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"a": [], "b": []}),
+        pd.DataFrame({"a": [1], "b": [2]}),
+        pd.DataFrame({"a": [[1], [2]] * 20, "b": [1, "x"] * 20, "c": [None] * 40}),
+        pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40).repeat(3), "age": np.repeat(np.arange(40), 3)}),
+        pd.DataFrame({"fraction": (np.arange(40) / 7).repeat(3), "age": np.repeat(np.arange(40), 3)}),
+    ],
+)
+def test_what_cannot_number_people_is_none(table):
+    assert set(keys_of(table)) <= {"age"}
+
+
+codes = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=30)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(codes)
+def test_exceptions_are_the_fewest_rows_to_change(rows):
+    key, column = (np.array(each, np.int64) for each in zip(*rows, strict=True))
+    expected = 0
+    for value in set(key.tolist()):
+        own = [other for one, other in rows if one == value]
+        expected += min(sum(other != kept for other in own) for kept in own)
+    assert unit_keys._exceptions(unit_keys._numbered(key), unit_keys._numbered(column)) == expected
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(codes)
+def test_pairs_that_repeat_are_counted(rows):
+    counts = np.array([rows.count(each) for each in set(rows)])
+    assert unit_keys._n_pairs(counts) == sum(one == other for one, other in combinations(rows, 2))

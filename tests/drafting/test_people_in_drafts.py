@@ -1,0 +1,72 @@
+"""A draft finds the people of a table by how values repeat, and never says that each row is a person."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets import InvalidSettingError, TableContract, draft_contract
+
+NAMES = [
+    *("USUBJID", "SEQN", "eid", "persnr", "pidp", "caseid", "kunde", "nhs_number", "participant", "hhidpn", "mergeid"),
+    *("IDNR", "abonent", "voornaamnr", "patient", "userid", "X1"),
+]
+
+
+def panel(name, n=300, seed=0):
+    random = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), 4)
+    numbers = np.array([f"{each:04d}" for each in range(n)]) if name.isupper() else np.arange(n)
+    return pd.DataFrame(
+        {
+            name: numbers[who],
+            "age": random.integers(20, 80, n)[who],
+            "sex": random.choice(["f", "m"], n)[who],
+            "wave": np.tile(range(4), n),
+            "value": random.normal(50, 9, 4 * n).round(1),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_people_are_found_whatever_their_number_is_called(name):
+    draft = draft_contract(panel(name))
+    own = draft.mapping["columns"][name]
+    assert own["person"] in (True, "decide")
+    text = draft.to_yaml()
+    assert "300 values with 4.0 rows each; determines" in text
+    assert "No column was found" not in text
+    if own["person"] == "decide":
+        assert name in draft.open_columns
+        with pytest.raises(InvalidSettingError, match="still have `decide` as a value"):
+            TableContract.from_mapping({"columns": {name: own}})
+    else:
+        assert own["role"] == "direct_identifier"
+
+
+def test_people_with_missing_numbers_are_asked_for():
+    table = panel("id")
+    table.loc[::20, "id"] = np.nan
+    draft = draft_contract(table)
+    assert draft.mapping["columns"]["id"]["person"] == "decide"
+    assert "rows without it are of unknown people, and have to be left out" in draft.to_yaml()
+
+
+def test_visits_of_people_are_not_the_people():
+    table = panel("patient_id")
+    table["visit_id"] = np.repeat(np.arange(600) + 5_000, 2)
+    draft = draft_contract(table)
+    assert draft.person == "patient_id"
+    assert "repeats like a person, household or place: 600 values with 2.0 rows each" in draft.to_yaml()
+
+
+def test_people_in_the_first_rows_of_a_large_table_are_found(monkeypatch):
+    monkeypatch.setattr("privacy_assets.drafting.draft.MOST_ROWS", 100)
+    monkeypatch.setattr("privacy_assets.drafting.draft.FEWEST_ROWS", 100)
+    assert draft_contract(panel("subject")).person == "subject"
+
+
+def test_without_people_the_draft_asks():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"age": random.integers(18, 90, 500), "sex": random.choice(["f", "m"], 500)})
+    text = draft_contract(table).to_yaml()
+    assert "That is no proof: decide whether each person has one row" in text
