@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import REPORT_FILE, read_manifest
@@ -58,7 +57,8 @@ def remake_report(
             problem = f"{REPORT_FILE} was changed while it was read"
         else:
             pictures = pictures_of(released.decode())
-            page = _page_of(manifest, pictures)
+            manifest["files"] = {name: entry for name, entry in manifest["files"].items() if name != REPORT_FILE}
+            page = render_report(manifest, ReportMaterial(pictures=pictures, notes=(LEFT_OUT,)), is_remade=True)
     except Exception as error:  # noqa: BLE001 - the text of an error may quote unknown content
         problem = f"{type(error).__name__} while its manifest was shown"
     if problem:
@@ -67,12 +67,6 @@ def remake_report(
             f"{problem}. No report was made. Read {REPORT_FILE} in that directory."
         )
     return RemadeReport(page, len(pictures), found)
-
-
-def _page_of(manifest: dict[str, Any], pictures: Sequence[Picture]) -> str:
-    files = {name: entry for name, entry in manifest["files"].items() if name != REPORT_FILE}
-    material = ReportMaterial(pictures=pictures, notes=(LEFT_OUT,))
-    return render_report({**manifest, "files": files}, material, is_remade=True)
 
 
 def pictures_of(page: str) -> tuple[Picture, ...]:

@@ -434,10 +434,11 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
     rows = [("use case", _text(policy["use_case"]))]
     if policy["changes"]:
         rows.append(("changed from the use case", changes_in_words(policy["changes"])))
-    required = policy["required"].items()
     # If it is not set, the figures have the number of people required.
     rows += [
-        (f"required: {in_words(name)}", _text(value, _exactly)) for name, value in required if not _is_open(name, value)
+        (f"required: {in_words(name)}", _text(value, _exactly))
+        for name, value in policy["required"].items()
+        if name != "people_per_value" or value is not None
     ]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
@@ -447,10 +448,6 @@ def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
     names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
     rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
     return _Table("Columns of the release and their roles", ("Column", *(in_words(name) for name in names)), rows)
-
-
-def _is_open(name: str, value: Any) -> bool:
-    return name == "people_per_value" and value is None
 
 
 def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:

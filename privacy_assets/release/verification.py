@@ -51,7 +51,6 @@ from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
 
-CERTAIN_VALUES = "share_in_homogeneous_classes"
 MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
 MAX_PROBLEMS = 100

@@ -12,7 +12,6 @@ from privacy_assets.orchestration.shown.limit_bars import (
     LIMITS,
     RED,
     SHOWN_IN_PLACE,
-    Bar,
     limit_bars,
     limits_metadata,
     picture_of_limits,
@@ -91,7 +90,10 @@ def test_the_picture_is_always_small_enough_to_be_shown_and_has_the_first_figure
         return
     texts, lengths, colors = drawn(made)
     n_drawn = len(lengths)
-    assert n_drawn == len(expected) or len(limit_bars([Bar(*each) for each in expected[: n_drawn + 1]])) >= 1_000
+    assert (
+        n_drawn == len(expected)
+        or len(limit_bars([verdict(*own, passed=passed) for *own, passed in expected[: n_drawn + 1]])) >= 1_000
+    )
     shown = expected[:n_drawn]
     assert texts[::2] == [name for name, *_ in shown]
     assert colors == [BLUE if passed else RED for *_, passed in shown]
