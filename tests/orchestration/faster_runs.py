@@ -1,28 +1,19 @@
 """What spares runs of Dagster in tests more than half of their time."""
 
 import contextlib
-import gc
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import patch
 
 from alembic.script import ScriptDirectory
 from dagster._core.execution import compute_logs
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from hypothesis import given, settings
-from hypothesis.strategies import none
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
-from pyarrow import parquet
 from sqlalchemy import event
 from sqlalchemy.pool import QueuePool
-
-from privacy_assets.disclosure import planned_control
-from privacy_assets.orchestration import control_plans
-from privacy_assets.orchestration.private import guard
 
 MOST_ENGINES = 60
 """Their connections are open files."""
@@ -80,57 +71,6 @@ def no_log_followers():
             shutil.copyfileobj(log, console)
 
     with patch.object(compute_logs, "tail_to_stream", shown_at_the_end):
-        yield
-
-
-@contextlib.contextmanager
-def remembered_plans():
-    """Judge a planned control once: tests run one table again and again, and what is said depends on nothing else."""
-    judge, found = planned_control.judge_by, {}
-
-    def remembered(rehearsal, *numbers):
-        effect = rehearsal.effect
-        arrays = (rehearsal.scores, effect.added, effect.closeness, effect.owner, effect.of_others)
-        said = (effect.n_records, rehearsal.records_per_person, rehearsal.settings, *numbers)
-        key = (*(array.tobytes() for array in arrays), *said)
-        if key not in found:
-            found[key] = judge(rehearsal, *numbers)
-        return found[key]
-
-    with patch.object(planned_control, "judge_by", remembered), patch.object(control_plans, "judge_by", remembered):
-        yield
-
-
-@contextlib.contextmanager
-def quick_collections():
-    """Look at each object in one collection of garbage only: a refusal ends with one, and few objects outlive two."""
-    # Hypothesis looks for what refers to its generator when it first has one, and `gc` does not show it what is frozen.
-    settings(derandomize=True, database=None, max_examples=1)(given(none())(lambda _: None))()
-
-    def collect_new():
-        found = gc.collect()
-        gc.freeze()
-        return found
-
-    # What is frozen stays so: pytest ends with five collections of everything.
-    with patch.object(guard, "gc", SimpleNamespace(collect=collect_new)):
-        yield
-
-
-@contextlib.contextmanager
-def quick_reads():
-    """Read a small file of Parquet without the threads and the scanner of a dataset, which take most of its time."""
-    read = parquet.read_table
-
-    def read_small(source, **options):
-        known = {"columns", "filesystem", "filters", "use_pandas_metadata"}
-        is_file = not isinstance(source, str | Path) or Path(source).is_file()
-        if not is_file or not options.keys() <= known or options.get("filters") or options.get("filesystem"):
-            return read(source, **options)
-        with parquet.ParquetFile(source) as file:
-            return file.read(options.get("columns"), use_threads=False, use_pandas_metadata=True)
-
-    with patch.object(parquet, "read_table", read_small):
         yield
 
 
