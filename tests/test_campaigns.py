@@ -13,7 +13,7 @@ if not (REPOSITORY / "benchmarks" / "campaigns").exists():
     pytest.skip("the campaigns are not beside these tests", allow_module_level=True)
 
 from benchmarks import result_tables
-from benchmarks.campaigns import full_disk, kill, releases, undoable
+from benchmarks.campaigns import full_disk, kill, mutants, releases, undoable
 from benchmarks.campaigns.undoable_changes import (
     DILUTION,
     LATER,
@@ -177,3 +177,46 @@ def test_every_figure_of_the_tables_of_results_is_in_its_table_and_every_table_h
 def numbers(table):
     """Return the numbers that fill a cell of a table."""
     return [float(cell) for row in table.splitlines()[2:] for cell in re.findall(r"(?<=\| )-?[\d.]+(?= \|)", row)]
+
+
+def test_every_change_of_the_gate_has_its_place_and_tests():
+    assert mutants.problems(mutants.MUTANTS, REPOSITORY / "privacy_assets") == []
+    named = [test.partition(" -k ")[0] for mutant in mutants.MUTANTS for test in mutant.tests]
+    assert [test for test in set(named) if not (REPOSITORY / test).is_file()] == []
+    assert all(mutant.tests and mutant.original != mutant.changed for mutant in mutants.MUTANTS)
+
+
+WRONG_SUM = mutants.Mutant("", "return one + other", "return one - other", ("tests/test_sum.py -k sum",))
+UNSEEN = mutants.Mutant("", "return one + other", "return other + one", ("tests/test_sum.py",))
+
+
+@pytest.fixture
+def sums(tmp_path):
+    """A repository with one function and a test of it."""
+    for name in ("privacy_assets", "tests"):
+        (tmp_path / name).mkdir()
+    for name in ("pyproject.toml", "dagster.yaml", "workspace.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "privacy_assets" / "__init__.py").write_text("def add(one, other):\n    return one + other\n")
+    test = "from privacy_assets import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n"
+    (tmp_path / "tests" / "test_sum.py").write_text(test)
+    return tmp_path
+
+
+def test_a_change_that_a_test_sees_is_killed_and_another_survives_and_the_sources_stay(sums):
+    source = (sums / "privacy_assets" / "__init__.py").read_text()
+    found = [(test, is_noticed) for _, _, test, is_noticed in mutants.campaign([WRONG_SUM, UNSEEN], sums)]
+    assert found == [("tests/test_sum.py -k sum", True), ("tests/test_sum.py", False)]
+    assert (sums / "privacy_assets" / "__init__.py").read_text() == source
+
+
+def test_a_change_without_its_place_and_a_test_that_fails_anyway_are_said(sums):
+    twice = mutants.Mutant("", "o", "x", ("tests/test_sum.py",))
+    with pytest.raises(SystemExit, match="has 'o' [0-9]+ times .*; expected once"):
+        list(mutants.campaign([twice], sums))
+    (sums / "tests" / "test_sum.py").write_text("def test_sum():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fails without any change. No change was tried"):
+        list(mutants.campaign([WRONG_SUM], sums))
+    none = WRONG_SUM._replace(tests=("tests/test_sum.py -k other",))
+    with pytest.raises(RuntimeError, match="could not be run"):
+        list(mutants.campaign([none], sums))
