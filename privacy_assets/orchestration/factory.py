@@ -89,7 +89,7 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
         If a setting does not exist or contradicts another.
     """
     # Each directory has one canonical name, so that releases in YAML and in Python share its resource.
-    paths = {name: getattr(asked, name) for name in ("private_path", "release_path")}
+    paths = {"private_path": asked.private_path, "release_path": asked.release_path}
     private, released = (str(local_path(path, name).absolute()) for name, path in paths.items())
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))

@@ -1,5 +1,7 @@
 """Every field of the component: a right value reaches the release, a wrong one is said in words."""
 
+import ast
+import functools
 import inspect
 import operator
 import re
@@ -20,6 +22,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
+from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
@@ -31,6 +34,7 @@ from privacy_assets.semantic_risk.settings import SemanticSettings
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
 from tests.orchestration.component.yaml_cases import ANONYMIZED, BASE, CASES, MORE_WRONG, install_objects, models_of
+from tests.shared_data import REPOSITORY
 
 install_objects()
 jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
@@ -134,6 +138,25 @@ def test_every_field_has_a_case():
     models = set(models_of(PrivacyReleaseComponent))
     named = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
     assert set(CASES) == named
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(Release)])
+def test_every_setting_of_a_release_is_read(field):
+    """By the settings themselves, by the factory, or by a stage: a key without a reader would do nothing."""
+    assert field in read_of_a_release()
+
+
+@functools.cache
+def read_of_a_release():
+    """Return the names that the code of the orchestration reads from a release, but not from what was asked for."""
+    rooms = REPOSITORY / "privacy_assets" / "orchestration"
+    names = set()
+    for path in rooms.rglob("*.py"):
+        holders = {"release.py": {"self"}, "factory.py": {"asked", "release"}}.get(path.name, {"release"})
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value).removeprefix("storage.") in holders:
+                names.add(node.attr)
+    return names
 
 
 @pytest.mark.parametrize(
