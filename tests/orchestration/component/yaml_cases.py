@@ -9,6 +9,7 @@ import types
 import pandas as pd
 
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import fields_of
 
 MODULE = "component_test_objects"
@@ -774,6 +775,11 @@ CASES["SemanticRiskSettings.withhold"] = (
 
 STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
 GIVEN_SPLIT = {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}
+# A setting of the release without a case of its own: its example, and what no setting takes.
+for each in fields_of(PrivacyReleaseComponent):
+    CASES.setdefault(
+        f"PrivacyReleaseComponent.{each.name}", ({each.name: each.example}, {each.name: [[0]]}, "is not of type")
+    )
 MORE_WRONG = [
     (
         source(),
