@@ -32,6 +32,11 @@ ALMOST_AS_MANY: Final = 0.95
 MOST_ROWS: Final = 30_000
 """Rows that are compared; of larger tables all rows of some values, because a sample of rows has no repeats."""
 FEWEST_DRAWN: Final = 50
+MOST_PAIRS: Final = 50_000
+"""Pairs of columns that are compared; in tables with more, each key is compared with some of the other columns."""
+FEWEST_COMPARED: Final = 20
+FEW_PAIRS: Final = 8
+"""Possible pairs of values for each row up to which they are counted in an array."""
 
 Codes = NDArray[np.int64]
 
@@ -88,11 +93,15 @@ def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[Un
     every = {str(name): _codes(table.iloc[:, place]) for place, name in enumerate(table.columns)}
     kinds = dict(zip(every, table.dtypes, strict=True))
     varied = {name: own for name, own in every.items() if own.max(initial=-1) > 0}
-    found = [
-        _unit_key(name, varied, kinds, codes, random)
-        for name in varied
-        if _may_be_key(kinds[name], table.iloc[:, list(every).index(name)], varied[name])
-    ]
+    columns = dict(zip(every, range(len(every)), strict=True))
+    names = [name for name in varied if _may_be_key(kinds[name], table.iloc[:, columns[name]], varied[name])]
+    n_compared = max(FEWEST_COMPARED, MOST_PAIRS // max(len(names), 1))
+    if len(varied) > n_compared:
+        drawn = random.choice(list(varied), n_compared, replace=False).tolist()
+        compared = {name: varied[name] for name in drawn}
+    else:
+        compared = varied
+    found = [_unit_key(name, varied[name], compared, kinds, codes, random) for name in names]
     return tuple(sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each)))
 
 
@@ -101,17 +110,22 @@ def _strength(key: UnitKey) -> int:
 
 
 def _unit_key(
-    name: str, every: dict[str, Codes], kinds: dict[str, Any], codes: Collection[str], random: np.random.Generator
+    name: str,
+    column: Codes,
+    others: dict[str, Codes],
+    kinds: dict[str, Any],
+    codes: Collection[str],
+    random: np.random.Generator,
 ) -> UnitKey:
-    has_value = np.flatnonzero(every[name] >= 0)
-    n_values = int(every[name].max()) + 1
+    has_value = np.flatnonzero(column >= 0)
+    n_rows, n_values = len(has_value), int(column.max()) + 1
     if len(has_value) > MOST_ROWS:
         n_drawn = max(FEWEST_DRAWN, n_values * MOST_ROWS // len(has_value))
-        has_value = has_value[np.isin(every[name][has_value], random.permutation(n_values)[:n_drawn])]
-    key = _numbered(every[name][has_value])
+        has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
+    key = _numbered(column[has_value])
     held, halves = {}, []
-    for other, column in every.items():
-        own = _numbered(column[has_value] + 1)
+    for other, its_codes in others.items():
+        own = _numbered(its_codes[has_value] + 1)
         if other == name or own.max() < 1:
             continue
         if _determines(key, own, random):
@@ -125,7 +139,6 @@ def _unit_key(
         if not any(_determines(held[kept], held[other], random) for kept in facts):
             facts.append(other)
     measures = [each for each in facts if each not in codes and _is_measure(kinds[each], held[each])]
-    n_rows = int((every[name] >= 0).sum())
     return UnitKey(name, n_values, n_rows, tuple(facts), tuple(measures), tuple(halves))
 
 
@@ -166,15 +179,32 @@ def _numbered(codes: Codes) -> Codes:
 def _exceptions(key: Codes, column: Codes) -> int:
     """Count the rows that would have to change so that the key determines the column."""
     n_values = int(column.max()) + 1
-    pairs, counts = np.unique(key * n_values + column, return_counts=True)
+    pairs, counts = _pairs(key, column)
     most = np.zeros(int(key.max()) + 1, np.int64)
     np.maximum.at(most, pairs // n_values, counts)
     return int(len(key) - most.sum())
 
 
+def _pairs(key: Codes, column: Codes) -> tuple[Codes, NDArray[np.intp]]:
+    """Return the pairs of values that occur, as one number each, and their counts."""
+    n_values = int(column.max()) + 1
+    n_pairs = (int(key.max()) + 1) * n_values
+    both = key * n_values + column
+    if n_pairs > FEW_PAIRS * len(key):
+        return np.unique(both, return_counts=True)
+    counts = np.bincount(both, minlength=n_pairs)
+    pairs = np.flatnonzero(counts)
+    return pairs, counts[pairs]
+
+
 def _determines(key: Codes, column: Codes, random: np.random.Generator) -> bool:
+    found = _exceptions(key, column)
+    # Chance predicts at most as many as if each value of the key kept one row, or all of them the most frequent value.
+    most_expected = len(key) - max(int(key.max()) + 1, int(np.bincount(column).max()))
+    if found > TOLERATED * most_expected or most_expected < FEWEST_EXPECTED:
+        return False
     expected = _exceptions(key, random.permutation(column))
-    return expected >= FEWEST_EXPECTED and _exceptions(key, column) <= TOLERATED * expected
+    return expected >= FEWEST_EXPECTED and found <= TOLERATED * expected
 
 
 def _is_coarser(key: Codes, column: Codes) -> bool:
@@ -192,8 +222,7 @@ def _is_other_half(key: Codes, column: Codes) -> bool:
     by_chance = _n_pairs(np.bincount(key)) * _n_pairs(np.bincount(column)) / max(_n_pairs(np.array([len(key)])), 1)
     if by_chance < FEWEST_EXPECTED:
         return False
-    _, counts = np.unique(key * (int(column.max()) + 1) + column, return_counts=True)
-    return _n_pairs(counts) <= TOLERATED * by_chance
+    return _n_pairs(_pairs(key, column)[1]) <= TOLERATED * by_chance
 
 
 def _n_pairs(counts: NDArray[np.integer[Any]]) -> float:

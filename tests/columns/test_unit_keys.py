@@ -110,6 +110,14 @@ def test_rows_of_a_large_table_are_compared_for_whole_people(monkeypatch):
     assert (key.n_values, key.n_rows, key.is_strong) == (2_000, 6_000, True)
 
 
+def test_in_a_wide_table_keys_are_compared_with_some_columns(monkeypatch):
+    monkeypatch.setattr(unit_keys, "MOST_PAIRS", 0)
+    who = np.repeat(np.arange(200), 4)
+    facts = {f"fact {place}": np.random.default_rng(place).integers(18, 90, 200)[who] for place in range(60)}
+    key = keys_of(pd.DataFrame({"who": who, **facts}))["who"]
+    assert unit_keys.FEWEST_COMPARED - 1 <= len(key.facts) <= unit_keys.FEWEST_COMPARED
+
+
 def test_the_order_of_the_rows_changes_nothing():
     table = visits()
     assert keys_of(table)["who"] == keys_of(table.sort_values("who"))["who"]
