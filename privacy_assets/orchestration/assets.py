@@ -26,7 +26,6 @@ from privacy_assets.orchestration.evidence.partition_people import keep_people_o
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.engine import engine_of_stage
-from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.spark_source import SparkSource
@@ -46,6 +45,7 @@ from privacy_assets.orchestration.stages import (
     stored_table,
 )
 from privacy_assets.pipeline.measure import figures_in_manifest, prepared_tables, released_columns
+from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_score, risk_level

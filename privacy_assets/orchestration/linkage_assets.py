@@ -7,10 +7,10 @@ from privacy_assets.linkage.audit import audit_linkage
 from privacy_assets.linkage.evaluation import LinkerProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
-from privacy_assets.orchestration.settings.linkage import LINKAGE_AUDIT, LinkageAuditSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
+from privacy_assets.pipeline.settings.linkage import LINKAGE_AUDIT, LinkageAuditSettings
 from privacy_assets.storage.fingerprint import fingerprint
 
 

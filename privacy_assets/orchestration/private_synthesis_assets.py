@@ -14,9 +14,9 @@ from privacy_assets.orchestration.evidence.partition_people import people_of_fit
 from privacy_assets.orchestration.evidence.spending import ledger_of, reserve_fit
 from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import asset_arguments, storage_of, stored_artifact
+from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact

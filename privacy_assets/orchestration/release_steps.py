@@ -24,7 +24,6 @@ from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
 from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
 from privacy_assets.orchestration.shown.metadata import (
     FOUND,
@@ -42,6 +41,7 @@ from privacy_assets.orchestration.stages import (
     limit_checks_of,
     storage_of,
 )
+from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
 from privacy_assets.release.files import write_release

@@ -8,10 +8,10 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, stored_artifact
+from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.split import split_records

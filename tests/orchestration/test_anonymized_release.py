@@ -16,9 +16,9 @@ from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release import files
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings

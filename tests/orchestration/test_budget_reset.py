@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from privacy_assets.orchestration.evidence.spending import recorded_fits
-from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.synthetic import Split
+from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
 from privacy_assets.release.policy import Limit
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords

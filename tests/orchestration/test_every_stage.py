@@ -34,13 +34,13 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, Split, Synthesis
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
 from tests.orchestration.private.loud import places_to_spill_into, shout, speak_through_dagster, spill

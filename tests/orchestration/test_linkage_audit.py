@@ -8,7 +8,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.audit import audit_linkage
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
+from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from tests.orchestration.project import failure_of, key, people
 from tests.orchestration.test_anonymized_release import definitions_of, run_release, visits

@@ -13,8 +13,8 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import monitoring
 from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings, Refusal
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.synthetic import GivenSplit, Synthesis
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import NAME, Project, key
 from tests.orchestration.test_anonymized_release import definitions_of

@@ -30,10 +30,10 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration import faster_runs

@@ -15,9 +15,9 @@ from privacy_assets.orchestration import assets, private_synthesis_assets
 from privacy_assets.orchestration.evidence.spending import recorded_fits
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings.options import Candidate
-from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
+from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release

@@ -8,7 +8,7 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import CONTRACT, blocked_by, failure_of, people, report_by_hand

@@ -9,7 +9,7 @@ import pytest
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
-from privacy_assets.orchestration.settings.utility import ReportSettings
+from privacy_assets.pipeline.settings.utility import ReportSettings
 from privacy_assets.release.report import percent
 from tests.orchestration.project import ASSESSMENT, key
 

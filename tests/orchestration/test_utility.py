@@ -10,7 +10,7 @@ import pytest
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.synthesis.split import split_records

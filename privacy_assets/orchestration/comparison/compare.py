@@ -15,13 +15,13 @@ from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
-from privacy_assets.orchestration.comparison.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
 from privacy_assets.orchestration.comparison.making import RISKS, Bench, Measured, OutOfTime, blocking_limits
 from privacy_assets.orchestration.comparison.result import ReleaseOptions
 from privacy_assets.orchestration.private.guard import speaks
 from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
+from privacy_assets.pipeline.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.storage.fingerprint import fingerprint

@@ -18,8 +18,8 @@ from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split
-from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.pipeline.measure import evidence_of, measure, released_columns
+from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict

@@ -11,10 +11,10 @@ from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.comparison.choice import best_of
 from privacy_assets.orchestration.comparison.making import RISKS
 from privacy_assets.orchestration.shown.options_pictures import COLORS, map_of_options
 from privacy_assets.orchestration.shown.pictures import as_markdown
+from privacy_assets.pipeline.choice import best_of
 from privacy_assets.setting_checks import one_of
 from privacy_assets.storage.artifact import Artifact
 

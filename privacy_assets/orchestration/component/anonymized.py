@@ -15,7 +15,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 
 _DIVERSITY = written(LDiversity, check=lambda made: made.check("l_diversity"))
 _HIERARCHIES = dict[str, dict[str, Any]] | None

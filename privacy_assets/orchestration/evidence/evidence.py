@@ -1,9 +1,9 @@
 """Evidence for the gate: the content stored now, and what Dagster recorded when it was made."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import dagster as dg
 import pandas as pd
@@ -21,16 +21,16 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEA
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.orchestration.evidence.limited_figures import StoredFigures, tables_of_disclosure
+from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
-from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
-from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
+from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
+from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
@@ -47,12 +47,49 @@ from privacy_assets.release.metrics import (
     UTILITY,
     figures_of,
 )
+from privacy_assets.release.report_criteria import GUESSED, ROWS
 from privacy_assets.release.report_words import LEAKAGE
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
+
+MOST_COLUMNS: Final = 20
+
+
+@dataclass(frozen=True)
+class StoredFigures:
+    """The figures and settings of an assessment, without its rows."""
+
+    scores: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    control: ControlComparison | None
+    notes: Sequence[str]
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> "StoredFigures":
+        """Read the header of a stored assessment."""
+        header = artifact.header
+        control = header.get("control")
+        read = None if control is None else ControlComparison.from_header(control)
+        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
+
+
+def tables_of_disclosure(assessment: DisclosureAssessment) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a disclosure assessment that the report shows, as JSON values."""
+    nearest = assessment.sensitive[assessment.sensitive["attack"] == "nearest"].drop(columns="attack")
+    most = nearest.sort_values("excess", ascending=False, kind="stable").head(MOST_COLUMNS)
+    return {ROWS: _rows(assessment.criteria), GUESSED: _rows(most)}
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    as_objects = frame.astype(object)
+    return [
+        {str(name): value for name, value in row.items()}
+        for row in as_objects.where(as_objects.notna(), None).to_dict("records")
+    ]
+
 
 _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {REIDENTIFICATION: ReidentificationAssessment, SEMANTIC: SemanticAssessment}
 

@@ -12,7 +12,7 @@ from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.evidence.publication_ledger import published_budgets, recorded_publications
 from privacy_assets.orchestration.private.recorded import all_records, publications
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
+from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
 from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, read_manifest
 from privacy_assets.release.metrics import PRIVACY_BUDGET

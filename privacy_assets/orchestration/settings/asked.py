@@ -12,11 +12,8 @@ from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
-from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
@@ -25,7 +22,10 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings
+from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
+from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySettings
 from privacy_assets.release.files import FEWEST_ROWS_PER_PART
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.signing import SigningKey

@@ -30,8 +30,6 @@ from privacy_assets.orchestration.settings.anonymized import (
 from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
-from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
@@ -40,7 +38,9 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import ReportSettings, UtilitySettings, worth_stage
+from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySettings, worth_stage
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS

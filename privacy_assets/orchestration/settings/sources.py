@@ -17,7 +17,7 @@ from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.spark_source import PARTITION_FIELD, SparkSource
-from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
+from privacy_assets.pipeline.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.setting_checks import REQUIRED, described, local_path, setting
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 

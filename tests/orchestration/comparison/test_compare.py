@@ -28,9 +28,9 @@ from privacy_assets import (
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison import making
-from privacy_assets.orchestration.comparison.choice import best_of, table_of
 from privacy_assets.orchestration.comparison.compare import ComparisonProgress
 from privacy_assets.orchestration.settings.options import STANDARD, OptionsSettings
+from privacy_assets.pipeline.choice import best_of, table_of
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.synthesis.cart import Cart
 from privacy_assets.utility import assess

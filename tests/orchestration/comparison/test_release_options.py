@@ -18,7 +18,7 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import GivenSplit, Split, Synthesis
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.utility import assess

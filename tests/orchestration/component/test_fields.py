@@ -23,11 +23,11 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
 )
 from privacy_assets.orchestration.settings.asked import Release
-from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
+from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.settings import SemanticSettings

@@ -24,7 +24,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
+from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.storage.artifact_files import read_artifact
 from tests.orchestration.project import CONTRACT, blocked_by, failure_of, key, people, refusal

@@ -208,7 +208,7 @@ def test_a_template_that_reads_the_url_is_refused_unseen_when_the_release_is_loa
 
 @pytest.mark.parametrize("package", ["sqlalchemy", "duckdb"])
 def test_a_missing_package_names_the_extra(monkeypatch, package):
-    from privacy_assets.orchestration.settings import sql_rows
+    from privacy_assets.pipeline import sql_rows
 
     monkeypatch.setattr(sql_rows, "find_spec", lambda name: None if name == package else object())
     monkeypatch.setenv(URL, "duckdb://")

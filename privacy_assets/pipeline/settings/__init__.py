@@ -1,0 +1,1 @@
+"""Settings that know nothing of Dagster."""
