@@ -343,6 +343,10 @@ def test_a_contract_that_changed_since_is_asked_again(project):
     narrower["columns"]["age"]["max"] = 30
     changed = project.definitions(contract=narrower)
     assert "does not meet the current contract" in project.refused_because(changed)
+    # The records meet this one as well, but as other numbers than those that were assessed.
+    retyped = copy.deepcopy(CONTRACT)
+    retyped["columns"]["age"]["type"] = "float"
+    assert "does not meet the current contract" in project.refused_because(project.definitions(contract=retyped))
     assert project.refused_because(project.definitions()) == ""
 
 
