@@ -133,8 +133,9 @@ def test_a_float_that_may_stand_for_two_integers_is_no_integer(number, dtype):
     kept, failures = convert(floats, ColumnType("integer", nullable=True))
     assert kept.tolist()[1:] == [5, 2**53 - 1]
     assert dict(failures)["has_type_integer"] == 1
-    exact, failures = convert(pd.Series([number, Decimal(number)], dtype=object), ColumnType("integer", nullable=True))
-    assert exact.tolist() == [number] * 2
+    spelled = [number, Decimal(number), Decimal(f"{number}.0"), Decimal(number).normalize()]
+    exact, failures = convert(pd.Series(spelled, dtype=object), ColumnType("integer", nullable=True))
+    assert exact.tolist() == [number] * 4
     assert not any(dict(failures).values())
 
 
