@@ -793,6 +793,7 @@ LATER: Sequence[Later] = (
     Later("fresh people around copies that no test finds", "sample, partly", "a limit on originals_singled_out"),
     Later("another notation of so few cells that it may be chance", "normalize", "a guard for smaller shares"),
     Later("numbers with fewer digits", "rounding", "a precision that does not depend on the unit"),
+    Later("the case of each cell, where people have both spellings", "case, partly", "a reading of any spelling"),
     Later("columns of one scale that change places", "order", "a test of changed copies"),
     Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
     Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),
