@@ -11,15 +11,12 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, stored_artifact
-from privacy_assets.pipeline.settings.utility import worth_stage
+from privacy_assets.pipeline.settings.utility import SHARE_THAT_JUDGES, worth_stage
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.utility.assess import assess_utility
 from privacy_assets.utility.result import UtilityAssessment
-
-SHARE_THAT_JUDGES = 0.5
-"""Share of the people in the source who judge anonymized records, which are made from everybody's records."""
 
 
 def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -31,7 +30,7 @@ from privacy_assets.release.metrics import METRICS, UTILITY
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of, page_template
 from privacy_assets.release.signing import PublicKey, find_signature, read_public_key
 from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
-from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
+from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, replace_file
 
 REGISTER_FILE = "index.html"
 REGISTER_MARK = b'<meta name="generator" content="privacy_assets register">'
@@ -139,7 +138,7 @@ def write_register(
                 entries = list(read_entries(root, trusted, verify=verify))
                 page = render_register(entries, None if refusals is None else open_refusals(entries, refusals))
                 # Names in a file system or a manifest can have halves of characters, which no page can.
-                _replace(path, page.encode(errors="replace"))
+                replace_file(path, page.encode(errors="replace"), REGISTER_MODE)
                 return path, len(entries)
         if time.monotonic() >= end:
             raise InvalidSettingError(
@@ -401,14 +400,3 @@ def _require_own(path: Path) -> None:
         raise InvalidSettingError(
             f"{str(path)!r} is not a register of this package, so it was not replaced. Move it away to get a register."
         )
-
-
-def _replace(path: Path, page: bytes) -> None:
-    remove_leftovers(path)
-    temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
-    try:
-        write_file(temporary, lambda file: file.write(page), REGISTER_MODE)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)

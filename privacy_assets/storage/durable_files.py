@@ -169,9 +169,5 @@ def kept_key(path: Path) -> bytes:
     make_private_directory(path.parent)
     with locked(path.parent):
         if not path.exists():
-            remove_leftovers(path)
-            temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
-            write_file(temporary, lambda file: file.write(secrets.token_bytes(KEY_BYTES)))
-            temporary.replace(path)
-            sync_directory(path.parent)
+            replace_file(path, secrets.token_bytes(KEY_BYTES))
         return path.read_bytes()

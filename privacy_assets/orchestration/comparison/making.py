@@ -19,7 +19,7 @@ from privacy_assets.orchestration.settings.options import Candidate, OptionsSett
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.pipeline.measure import evidence_of, measure, released_columns
-from privacy_assets.pipeline.settings.utility import UtilitySettings
+from privacy_assets.pipeline.settings.utility import SHARE_THAT_JUDGES, UtilitySettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
@@ -43,8 +43,6 @@ from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.utility.assess import Judge
 from privacy_assets.utility.result import UtilityAssessment
 
-SHARE_THAT_JUDGES = 0.5
-"""Share of the people who judge anonymized records, as in the asset of their worth."""
 SMALL_CURVE = 100
 """Records of the re-identification curve, which is not limited."""
 RISKS = {"synthetic": "privacy_risk_score", "anonymized": "max_reidentification_probability"}

@@ -6,6 +6,9 @@ from privacy_assets.mpucc.column_changes import DEFAULT_SEARCHES
 from privacy_assets.release.metrics import UTILITY
 from privacy_assets.setting_checks import described, is_integer, require, setting
 
+SHARE_THAT_JUDGES = 0.5
+"""Share of the people in the source who judge anonymized records, which are made from everybody's records."""
+
 
 def worth_stage(side: str) -> str:
     """Return the stage that measures the worth of the records of a side."""
