@@ -230,21 +230,27 @@ def _person(described: Sequence[Described], roles: Sequence[str], units: Sequenc
         and (role == "direct_identifier" or names_people(profile) or profile.name.casefold() == "id")
     ]
     strong = [profiles[unit.column] for unit in units if unit.is_strong]
-    # Of numbers of people the coarsest, because the others may be of their visits; of others the finest.
-    ranked = (
-        ([each for each in strong if each in named or names_people(each)], 1),
-        ([each for each in named if names_people(each)], 1),
-        (strong, -1),
-        (named, 1),
-    )
-    candidates, order = next((each for each in ranked if each[0]), ([], 1))
-    if not candidates:
+    likely = [each for each in named if names_people(each)]
+    likely += [each for each in strong if each not in likely and (each in named or names_people(each))]
+    role_of = dict(zip(profiles, roles, strict=True))
+    if likely:
+        # What looks identifying first, and the coarsest, because the others may be of their visits.
+        best = min(
+            likely,
+            key=lambda each: (role_of[each.name] != "direct_identifier", not names_people(each), each.n_distinct),
+        )
+    elif strong:
+        best = max(strong, key=lambda each: each.n_distinct)
+    elif named:
+        best = min(named, key=lambda each: each.n_distinct)
+    else:
         return None
-    best = min(candidates, key=lambda each: (not names_people(each), order * each.n_distinct))
     found = keys.get(best.name)
     reason = in_figures(best) if found is None else said_of_unit(found)
     if best.n_missing or best.missing_texts:
         return _Person(best.name, False, f"{reason}; rows without it are of unknown people, and have to be left out")
+    if best not in strong and any(not names_a_place(each.name) for each in strong):
+        return _Person(best.name, False, f"{reason}; another column repeats like a person")
     is_certain = found.is_strong if found is not None else not _repeats(best)
     return _Person(best.name, names_people(best) or (best in named and is_certain), reason)
 

@@ -70,3 +70,44 @@ def test_without_people_the_draft_asks():
     table = pd.DataFrame({"age": random.integers(18, 90, 500), "sex": random.choice(["f", "m"], 500)})
     text = draft_contract(table).to_yaml()
     assert "That is no proof: decide whether each person has one row" in text
+
+
+def served(n=4_000, seed=0):
+    random = np.random.default_rng(seed)
+    who, by = random.integers(0, 900, n), random.integers(0, 60, n)
+    return pd.DataFrame(
+        {
+            "customer_id": who,
+            "employee_id": by,
+            "birth_year": random.integers(1930, 2010, 900)[who],
+            "sex": random.choice(["f", "m"], 900)[who],
+            "hired": random.integers(1990, 2024, 60)[by],
+            "store": random.integers(0, 9, 60)[by],
+            "amount": random.integers(1, 999, n),
+        }
+    )
+
+
+def test_of_two_numbers_of_people_the_one_that_looks_identifying_is_proposed():
+    draft = draft_contract(served())
+    assert draft.person == "customer_id"
+    assert "repeats like a person, household or place: 60 values" in draft.to_yaml()
+
+
+@pytest.mark.parametrize("other", ["patient_gp_code", "patient_ward", "customer_city", "account"])
+def test_a_number_of_each_row_beside_what_repeats_like_a_person_is_asked_for(other):
+    random = np.random.default_rng(0)
+    group = random.integers(0, 300, 4_000)
+    table = pd.DataFrame(
+        {
+            "patient_id": random.permutation(4_000),
+            other: random.permutation(np.arange(10_000, 99_999))[:300][group],
+            "size": random.integers(100, 200, 300)[group],
+            "region": random.integers(0, 9, 300)[group],
+            "age": random.integers(18, 90, 4_000),
+        }
+    )
+    own = draft_contract(table).mapping["columns"]
+    people = {name for name, each in own.items() if "person" in each}
+    assert people == {"patient_id"}
+    assert own["patient_id"]["person"] == (True if other == "customer_city" else "decide")
