@@ -309,10 +309,15 @@ def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFr
 
 
 def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callable[[BinaryIO], Any]) -> tuple[Any, str]:
+    columns = [each["column"] for each in manifest["columns"]]
     try:
         with open_regular(directory / name) as file:
             if os.fstat(file.fileno()).st_size != manifest["files"][name]["bytes"]:
                 return None, ""
+            # Pandas makes no column of an index, so neither the table nor its fingerprint would have it.
+            schema = pq.read_schema(file)
+            if schema.names != columns or (schema.pandas_metadata or {}).get("index_columns"):
+                return None, f"the file {name!r} does not have the recorded columns without an index"
             return read(file), ""
     except FileNotFoundError:
         return None, ""

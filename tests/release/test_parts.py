@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 
@@ -124,6 +125,26 @@ def test_parts_in_another_order_are_another_table_whatever_the_manifest_says(rel
 def test_parts_that_are_described_wrongly_are_found(release, described, found):
     rewrite(release, lambda manifest: manifest.update(parts=described))
     assert found in problems(release)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda part: part.assign(name="SENTINEL").set_index("name"),
+        lambda part: part.assign(name="SENTINEL", home="SENTINEL").set_index(["name", "home"]),
+        lambda part: part.set_index(pd.RangeIndex(len(part), name="SENTINEL")),
+        lambda part: part.set_index(pd.Index(["SENTINEL"] * len(part))),
+        lambda part: part.assign(name="SENTINEL"),
+    ],
+)
+def test_a_column_that_is_hidden_as_an_index_of_one_part_does_not_verify(release, place, hide):
+    name = f"synthetic.parquet/part-0000{place}.parquet"
+    hide(pd.read_parquet(release / name)).to_parquet(release / name)
+    data = (release / name).read_bytes()
+    described = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    rewrite(release, lambda manifest: manifest["files"].update({name: described}))
+    assert problems(release) == f"the file {name!r} does not have the recorded columns without an index"
 
 
 def test_a_part_outside_of_the_release_is_not_read(release):

@@ -32,6 +32,8 @@ from tests.shared_data import REPOSITORY
 MIB = 2**20
 BEYOND_LIMITS = "it cannot be read within the limits of this verification, 64 MiB and one hour"
 
+OTHER_COLUMNS = "the file 'synthetic.parquet' does not have the recorded columns without an index"
+
 
 @pytest.fixture
 def release(tmp_path):
@@ -395,15 +397,64 @@ def test_a_parquet_bomb_is_refused_and_fills_no_memory(release, all_bombs, kind,
 
 def test_a_table_that_is_not_what_the_manifest_says_is_named(release):
     table = pa.table({"age": [1, 2], "plan": ["a", "b"]})
-    told = "the table does not have the recorded columns and number of records"
     for columns, n_records in ((["age"], 2), (["plan", "age"], 2), (["age", "plan"], 3), (["age", "plan"], 10**12)):
         swap(release, parquet(table), columns, n_records)
-        assert told in problems(release)
+        told = "the table does not have the recorded columns and number of records"
+        assert (told if columns == ["age", "plan"] else OTHER_COLUMNS) in problems(release)
     nested = pa.table({"age": [[1], [2]], "plan": [{"a": 1}, {"a": 2}]})
     wide = pa.table({"age": pa.array([b"x" * 100] * 2, pa.binary(100)), "plan": ["a", "b"]})
     for other in (nested, wide):
         swap(release, parquet(other))
         assert problems(release) == "the file 'synthetic.parquet' cannot be read as a table"
+
+
+NAMES = ["Person Zaphodine", "Person Quxington"]
+
+
+def _with_metadata(table, **changes):
+    """Return an Arrow table whose description for pandas is edited."""
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    edited = json.dumps(arrow.schema.pandas_metadata | changes)
+    return arrow.replace_schema_metadata({"pandas": edited})
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        pa.Table.from_pandas(TABLE.assign(name=NAMES).set_index("name")),
+        pa.Table.from_pandas(TABLE.assign(name=NAMES, home=NAMES).set_index(["name", "home"])),
+        pa.Table.from_pandas(TABLE.set_index(pd.RangeIndex(2, name=NAMES[0]))),
+        pa.Table.from_pandas(TABLE.set_index(pd.RangeIndex(19_500_101, 19_500_103))),
+        pa.Table.from_pandas(TABLE.set_index(pd.Index(NAMES))),  # As `__index_level_0__`.
+        pa.Table.from_pandas(TABLE.assign(name=NAMES), preserve_index=False),
+        _with_metadata(TABLE.assign(name=NAMES), index_columns=["name"]),
+        _with_metadata(TABLE, index_columns=["plan"]),
+        pa.table({"age": [31, 42], "plan": ["a", "b"], "age ": NAMES}),
+    ],
+    ids=lambda table: ", ".join(table.column_names),
+)
+def test_a_column_that_is_hidden_as_an_index_does_not_verify(release, hidden, capsys):
+    swap(release, parquet(hidden))
+    assert problems(release) == problems(release, 64 * MIB) == OTHER_COLUMNS
+    assert main(["verify", str(release)]) == 1
+    assert not any(part in capsys.readouterr().out for name in NAMES for part in name.split()[1:])
+
+
+def test_columns_that_pandas_renames_do_not_verify(release):
+    columns = [
+        {"name": name, "field_name": field, "pandas_type": "unicode", "numpy_type": "object", "metadata": None}
+        for name, field in (("plan", "age"), ("age", "plan"))
+    ]
+    swap(release, parquet(_with_metadata(TABLE, columns=columns)))
+    assert "the table does not have the recorded" in problems(release)
+
+
+def test_a_large_table_whose_column_is_hidden_as_an_index_does_not_verify(release):
+    n_records = 2**20
+    table = pd.DataFrame({"age": np.zeros(n_records, int), "name": NAMES[0]}, np.arange(n_records))
+    swap(release, parquet(pa.Table.from_pandas(table.set_index("name"))), ["age"], n_records)
+    rewrite(release, lambda manifest: manifest.update(fingerprint=fingerprint(table[["age"]])))
+    assert OTHER_COLUMNS in problems(release)
 
 
 def test_a_footer_that_lies_about_its_pages_is_found(release):
