@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.storage.private_directories import (
     MARK,
     MARK_FILE,
@@ -165,9 +166,21 @@ def sync_directory(path: Path) -> None:
 
 
 def kept_key(path: Path) -> bytes:
-    """Return the random key in a private file, which the first call makes."""
+    """Return the random key in a private file, which the first call makes.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the file is no key.
+    """
     make_private_directory(path.parent)
     with locked(path.parent):
         if not path.exists():
             replace_file(path, secrets.token_bytes(KEY_BYTES))
+        if path.is_symlink() or not path.is_file() or path.stat().st_size != KEY_BYTES:
+            raise InvalidSettingError(
+                f"{str(path)!r} is not the key that was made there. Expected a file of {KEY_BYTES} bytes. Restore it "
+                "from a backup; or remove it, and everything that depends on it counts as changed."
+            )
+        path.chmod(PRIVATE_FILE_MODE)
         return path.read_bytes()

@@ -81,3 +81,30 @@ def test_without_the_key_every_table_counts_as_changed_until_it_is_made_again(pr
     assert "is not what the run recorded" in refusal(failed)
     assert "is not what Dagster recorded" in failure_of(project.run(definitions, "preprocessed"))
     assert project.run(definitions).success
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * 33])
+def test_a_damaged_key_is_refused(project, content):
+    project.assess()
+    key = project.private / "keys" / "fingerprint"
+    key.write_bytes(content)
+    for stage in ("source", "preprocessed", "synthetic_release"):
+        assert "is not the key that was made there" in failure_of(project.run(project.definitions(), stage))
+    assert project.everything_released() == []
+
+
+def test_a_key_that_cannot_be_read_fails_inside_the_guard(project):
+    project.assess()
+    key = project.private / "keys" / "fingerprint"
+    key.unlink()
+    key.mkdir()
+    result = project.run(project.definitions(), "source")
+    assert "is not the key that was made there" in failure_of(result)
+
+
+def test_a_key_is_closed_to_others(project):
+    project.assess()
+    key = project.private / "keys" / "fingerprint"
+    key.chmod(0o644)
+    assert project.run(project.definitions(), "preprocessed").success
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600

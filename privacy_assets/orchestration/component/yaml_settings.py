@@ -57,6 +57,9 @@ class YamlSettings(dg.Model, dg.Resolvable):
         if isinstance(extra, Mapping):
             title = {"title": cls.__name__, "description": (cls.__doc__ or "").splitlines()[0]}
             derived.model_config["json_schema_extra"] = functools.partial(_pointed, cls, {**extra, **title})
+        if not derived.model_config.get("hide_input_in_errors"):
+            derived.model_config["hide_input_in_errors"] = True
+            derived.model_rebuild(force=True)
         return derived
 
     @classmethod

@@ -62,18 +62,21 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
         events = body(context, *args, **kwargs)
         refused: list[str] = []
 
+        def keyed(digest: str) -> str:
+            return str(context.resources.private_tables.keyed(digest))
+
         def say_compiling(level: int, line: str) -> None:
             log_openly(context, line, level)
 
         try:
             while True:
                 with nothing_attached_to_step(context), reported_to(say_compiling):
-                    event = call_guarded(lambda: next(events, None), private_path, what)
+                    event = call_guarded(lambda: keyed_result(next(events, None), keyed), private_path, what)
                 if event is None:
                     return
                 if isinstance(event, dg.AssetCheckResult) and not event.passed:
                     refused += [] if event.severity == dg.AssetCheckSeverity.WARN else [_in_one_line(event)]
-                yield keyed_result(event, lambda digest: context.resources.private_tables.keyed(digest))
+                yield event
         except GeneratorExit:
             # Dagster stopped early; the body's objects are released while output is hidden.
             call_guarded(events.close, private_path, what)

@@ -5,6 +5,7 @@ import functools
 import inspect
 import operator
 import re
+import traceback
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -287,3 +288,22 @@ def test_settings_and_functions_are_taken_as_they_are():
 def test_every_argument_of_the_factory_can_be_written():
     taken = set(inspect.signature(build_release_definitions).parameters)
     assert set(arguments_of(BASE)) == taken
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"source": {"query": "SELECT 1", "url": "postgresql://u:S3CRET@h/db", "nope": 1}},
+        {"source": ["postgresql://u:S3CRET@h/db"]},
+        {"signing": {"key_file": "a", "password": "S3CRET"}},
+        {"signing": ["S3CRET"]},
+        {"engine": {"spark": {"remote": "sc://h", "token": "S3CRET"}}},
+        {"engine": ["S3CRET"]},
+        {"partitions": ["S3CRET"]},
+        {"rows_per_part": ["S3CRET"]},
+    ],
+)
+def test_no_error_of_the_load_shows_what_was_written(given):
+    with pytest.raises(Exception, match=next(iter(given))) as raised:
+        PrivacyReleaseComponent.from_attributes_dict(attributes=BASE | given, context=CONTEXT)
+    assert "S3CRET" not in "".join(traceback.format_exception(raised.value))
