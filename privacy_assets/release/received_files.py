@@ -27,6 +27,9 @@ ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THR
     "MALLOC_ARENA_MAX": "1",
 }
 """Threads and pools reserve memory that they do not use."""
+STARTED = b"\0"
+"""Precedes the answer; a byte that JSON never has."""
+EXIT_OUT_OF_MEMORY = 3
 
 
 class NotRegularError(FileNotFoundError):
@@ -35,6 +38,10 @@ class NotRegularError(FileNotFoundError):
 
 class TooLargeError(OSError):
     """The file has more bytes than it may have."""
+
+
+class NoAnswerError(Exception):
+    """The process of its own did not start, or ended without an answer."""
 
 
 @contextlib.contextmanager
@@ -69,32 +76,62 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
     """Call a function, given by module and name, in a process with limited memory and time that leaves no core behind.
 
-    The argument must be picklable, the result JSON values; the result is None if the process ended in any other way.
-    The memory is in addition to what libraries need. macOS ignores this limit.
+    The argument must be picklable, the result JSON values. The memory is in addition to what libraries need. macOS
+    ignores this limit. Raises NoAnswerError if the process ended in any other way, with the reason.
     """
     module, _, name = function.rpartition(".")
+    # The process runs this copy of the package, wherever Python would find one, and finds no other module beside it.
     # Without -P, a module in the current directory, which may be the received one, would be imported.
-    code = f"from privacy_assets.release.received_files import answer; from {module} import {name}; answer({name})"
+    package = str(Path(__file__).parents[1] / "__init__.py")
+    code = (
+        "import importlib.util, sys; "
+        f"spec = importlib.util.spec_from_file_location('privacy_assets', {package!a}); "
+        "sys.modules['privacy_assets'] = importlib.util.module_from_spec(spec); "
+        "spec.loader.exec_module(sys.modules['privacy_assets']); "
+        f"from privacy_assets.release.received_files import answer; from {module} import {name}; answer({name})"
+    )
     asked_for = pickle.dumps((BYTES_OF_LIBRARIES + max_bytes, MOST_CPU_SECONDS, asked))
-    command = [sys.executable, "-P", "-c", code]
+    command = [sys.executable or "", "-P", "-c", code]
     try:
         run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
-            command, input=asked_for, capture_output=True, env=os.environ | ALONE, check=True
+            command, input=asked_for, capture_output=True, env=os.environ | ALONE, check=False
         )
-        return json.loads(run.stdout)
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return None
+    except OSError as error:
+        raise NoAnswerError(_not_started(type(error).__name__)) from None
+    ended = f"signal {-run.returncode}" if run.returncode < 0 else f"exit code {run.returncode}"
+    _, started, answered = run.stdout.partition(STARTED)
+    if not started:
+        raise NoAnswerError(_not_started(ended))
+    if run.returncode == 0:
+        with contextlib.suppress(ValueError):
+            return json.loads(answered)
+    if run.returncode < 0 or run.returncode == EXIT_OUT_OF_MEMORY:
+        limits = f"{max_bytes / 2**20:,.0f} MiB and one hour"
+        raise NoAnswerError(f"it cannot be read within the limits of this verification, {limits} ({ended})")
+    raise NoAnswerError(f"it was not verified: the process that reads it ended without an answer ({ended})")
+
+
+def _not_started(ended: str) -> str:
+    return (
+        f"it was not verified: the process that reads it could not start ({ended}). Its Python must find the libraries "
+        "of privacy_assets without changes of sys.path"
+    )
 
 
 def answer(function: Callable[[Any], Any]) -> None:
     """Limit this process, call the function with what standard input has, and write its result."""
     n_bytes, seconds, asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this
+    sys.stdout.buffer.write(STARTED)
+    sys.stdout.buffer.flush()
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_CPU, seconds)
     if sys.platform == "linux":
         n_pages = int(Path("/proc/self/statm").read_text().split()[0])
         _limit(resource.RLIMIT_AS, n_pages * resource.getpagesize() + n_bytes)
-    sys.stdout.write(json.dumps(function(asked)))
+    try:
+        sys.stdout.write(json.dumps(function(asked)))
+    except MemoryError:
+        sys.exit(EXIT_OUT_OF_MEMORY)
 
 
 def _limit(kind: int, most: int) -> None:

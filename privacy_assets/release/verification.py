@@ -36,7 +36,7 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.metrics import ANONYMITY, METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.release.received_files import in_limited_process, is_as_recorded, open_regular
+from privacy_assets.release.received_files import NoAnswerError, in_limited_process, is_as_recorded, open_regular
 from privacy_assets.release.released_csv import digest_of_csv
 from privacy_assets.release.signing import (
     PublicKey,
@@ -137,10 +137,10 @@ def verify_release(
     if max_bytes is None:
         return _verified(directory, data, signature, max_bytes)
     asked = (directory.absolute(), data, signature, max_bytes)
-    found = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
-    if found is None:
-        problem = f"it cannot be read within the limits of this verification, {max_bytes / 2**20:,.0f} MiB and one hour"
-        return ReleaseVerification(directory, None, None, (*signature.problems, problem), signature.key_id)
+    try:
+        found = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
+    except NoAnswerError as error:
+        return ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
     return ReleaseVerification(**found | {"directory": directory, "problems": tuple(found["problems"])})
 
 
