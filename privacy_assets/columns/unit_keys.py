@@ -31,8 +31,11 @@ MOST_RUNS: Final = 0.34
 ALMOST_AS_MANY: Final = 0.95
 MOST_ROWS: Final = 30_000
 """Rows that are compared; of larger tables all rows of some values, because a sample of rows has no repeats."""
+FEWEST_ROWS: Final = 4_000
+MOST_CELLS: Final = 50_000_000
+"""Rows times pairs of columns that are compared; wide tables are compared on fewer rows, down to 4,000."""
 FEWEST_DRAWN: Final = 50
-MOST_PAIRS: Final = 50_000
+MOST_PAIRS: Final = 20_000
 """Pairs of columns that are compared; in tables with more, each key is compared with some of the other columns."""
 FEWEST_COMPARED: Final = 20
 FEW_PAIRS: Final = 8
@@ -101,7 +104,8 @@ def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[Un
         compared = {name: varied[name] for name in drawn}
     else:
         compared = varied
-    found = [_unit_key(name, varied[name], compared, kinds, codes, random) for name in names]
+    most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // max(len(names) * len(compared), 1)))
+    found = [_unit_key(name, varied[name], compared, kinds, codes, random, most_rows) for name in names]
     return tuple(sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each)))
 
 
@@ -116,11 +120,12 @@ def _unit_key(
     kinds: dict[str, Any],
     codes: Collection[str],
     random: np.random.Generator,
+    most_rows: int,
 ) -> UnitKey:
     has_value = np.flatnonzero(column >= 0)
     n_rows, n_values = len(has_value), int(column.max()) + 1
-    if len(has_value) > MOST_ROWS:
-        n_drawn = max(FEWEST_DRAWN, n_values * MOST_ROWS // len(has_value))
+    if len(has_value) > most_rows:
+        n_drawn = max(FEWEST_DRAWN, n_values * most_rows // len(has_value))
         has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
     key = _numbered(column[has_value])
     held, halves = {}, []
