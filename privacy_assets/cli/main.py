@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register.add_argument(
         "--verify", action="store_true", help="verify all files of every release; by default only check sizes"
     )
+    _add_max_gib(register)
     keygen = commands.add_parser("keygen", help="make a private key for signing releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     add_stages(commands)
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command == "budget":
         return run_budget(chosen.directory, chosen.population, chosen.delta)
     if chosen.command == "register":
-        return run_register(chosen.directory, chosen.public_key, verify=chosen.verify)
+        within = int(chosen.max_gib * 2**30) if chosen.verify else None
+        return run_register(chosen.directory, chosen.public_key, within)
     if chosen.command == "keygen":
         return run_keygen(chosen.path)
     if chosen.command == "warm-up":
@@ -104,12 +106,17 @@ def _add_verification(command: argparse.ArgumentParser) -> None:
         help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
         "verified only if one of them signed it",
     )
+    _add_max_gib(command)
+
+
+def _add_max_gib(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--max-gib",
         type=_positive,
         default=4.0,
         metavar="GIB",
-        help="largest file to read, and largest size of the table in memory (default: 4)",
+        help="largest file to read, and memory of the process that verifies a release, beyond that of its libraries "
+        "(default: 4)",
     )
 
 

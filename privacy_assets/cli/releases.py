@@ -145,13 +145,13 @@ def print_compiling(_: int, line: str) -> None:
     print(f"  {line}", flush=True)
 
 
-def run_register(directory: Path, public_keys: Sequence[Path], *, verify: bool) -> int:
+def run_register(directory: Path, public_keys: Sequence[Path], verify_within: int | None) -> int:
     """Write the register of a directory of releases only from their manifests, and print its path."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.register import write_register
 
     try:
-        path, n_releases = write_register(directory, public_keys=public_keys, verify=verify)
+        path, n_releases = write_register(directory, public_keys=public_keys, verify_within=verify_within)
     except InvalidSettingError as error:
         print(error)
         return 1

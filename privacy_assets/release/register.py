@@ -117,13 +117,14 @@ def write_register(
     *,
     refusals: Sequence[RecordedRun] | None = None,
     public_keys: Sequence[str | Path] = (),
-    verify: bool = False,
+    verify_within: int | None = None,
     seconds_to_wait: float = SECONDS_TO_WAIT,
 ) -> tuple[Path, int]:
     """Write ``index.html``, which lists every release below a directory; return it and the number of releases.
 
     Everything is read while the directory is locked, so the last of several concurrent writers has read every release.
-    Refused runs are shown as unknown if None. All files are read only if ``verify``; else their sizes are compared.
+    Refused runs are shown as unknown if None. All files are read, within this number of bytes as by `verify_release`,
+    only if ``verify_within`` is given; else their sizes are compared.
     Raises InvalidSettingError if the directory does not exist, another writer does not finish, or ``index.html`` is
     another page.
     """
@@ -135,7 +136,7 @@ def write_register(
         with locked(root, wait=False) as is_alone:
             if is_alone:
                 _require_own(path)
-                entries = list(read_entries(root, trusted, verify=verify))
+                entries = list(read_entries(root, trusted, verify_within=verify_within))
                 page = render_register(entries, None if refusals is None else open_refusals(entries, refusals))
                 # Names in a file system or a manifest can have halves of characters, which no page can.
                 replace_file(path, page.encode(errors="replace"), REGISTER_MODE)
@@ -148,7 +149,9 @@ def write_register(
         time.sleep(0.02)
 
 
-def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool = False) -> Iterator[RegisterEntry]:
+def read_entries(
+    root: Path, trusted: Sequence[PublicKey] = (), *, verify_within: int | None = None
+) -> Iterator[RegisterEntry]:
     """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures.
 
     A link is not followed, and neither it nor what has the name of a release without being a directory is skipped.
@@ -158,7 +161,7 @@ def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool 
         # A release has a manifest, whatever that is, or at least the name of a release.
         if MANIFEST_FILE in (*files, *below) or RELEASE_NAME.fullmatch(Path(directory).name):
             below.clear()
-            yield _entry(root, Path(directory), trusted, verify=verify)
+            yield _entry(root, Path(directory), trusted, verify_within=verify_within)
         for name in sorted([*below, *filter(RELEASE_NAME.fullmatch, files)]):
             path = Path(directory, name)
             if (name in files or path.is_symlink()) and not _is_latest(path):
@@ -252,12 +255,12 @@ def _instant(text: str) -> datetime | None:
     return None if moment.tzinfo is None else moment
 
 
-def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify: bool) -> RegisterEntry:
+def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify_within: int | None) -> RegisterEntry:
     place = directory.relative_to(root).as_posix()
     link = quote(os.fsencode(f"{place}/{REPORT_FILE}")) if _is_regular(directory / REPORT_FILE) else ""
     try:
         data = read_manifest_bytes(directory)
-        return _described(directory, link, parse_manifest(data), data, trusted, verify=verify)
+        return _described(directory, link, parse_manifest(data), data, trusted, verify_within=verify_within)
     except DamagedManifestError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - a manifest that breaks its row has a row that says so
@@ -280,7 +283,7 @@ def _described(
     data: bytes,
     trusted: Sequence[PublicKey],
     *,
-    verify: bool,
+    verify_within: int | None,
 ) -> RegisterEntry:
     # As text that can be sorted, because Python versions differ in the forms of a time that they accept.
     created_at = _created_at(directory, manifest).isoformat(timespec="microseconds")
@@ -295,7 +298,7 @@ def _described(
     changed = in_words(_first(policy["changes"], MOST_COLUMNS_NAMED))
     name += f", changed in {changed}" if changed else ""
     signature, signature_kind = _signature_state(directory, manifest, data, trusted)
-    files, files_kind = _state_of_files(directory, manifest, trusted, verify=verify)
+    files, files_kind = _state_of_files(directory, manifest, trusted, verify_within=verify_within)
     limited = {each.metric: each for each in decided if each.metric in METRICS and each.limit is not None}
     outcomes = tuple(limited.values())
     return RegisterEntry(
@@ -375,10 +378,10 @@ def _signature_state(
 
 
 def _state_of_files(
-    directory: Path, manifest: Mapping[str, Any], trusted: Sequence[PublicKey], *, verify: bool
+    directory: Path, manifest: Mapping[str, Any], trusted: Sequence[PublicKey], *, verify_within: int | None
 ) -> tuple[str, str]:
-    if verify:
-        problems = verify_release(directory, public_keys=trusted, max_bytes=None).problems
+    if verify_within is not None:
+        problems = verify_release(directory, public_keys=trusted, max_bytes=verify_within).problems
         return (f"NOT verified: {problems[0]}", "refused") if problems else ("verified", "good")
     present = present_files(directory, manifest)
     for name, entry in manifest["files"].items():

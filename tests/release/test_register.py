@@ -1,5 +1,6 @@
 """The register of releases: complete, whatever its writers do, and without a cell."""
 
+import hashlib
 import json
 import os
 import re
@@ -8,12 +9,13 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release import manifest
+from privacy_assets.release import manifest, received_files
 from privacy_assets.release.files import write_release
 from privacy_assets.release.register import (
     RecordedRun,
@@ -28,6 +30,7 @@ from privacy_assets.storage.durable_files import locked
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_report import MARKUP, Outline, limit_verdict, record, text_of
 
+MIB = 2**20
 CELL = "Zaphodine-Quxington"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: [CELL, None]})
 
@@ -162,14 +165,25 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("change", "problem"), BROKEN.values(), ids=BROKEN)
-@pytest.mark.parametrize("verify", [False, True])
-def test_a_damaged_manifest_has_a_row_that_says_so_and_the_rest_stands(root, change, problem, verify):
+def test_a_damaged_manifest_has_a_row_that_says_so_and_the_rest_stands(root, change, problem):
     released(root)
     path = released(root, "broken") / "manifest.json"
     path.write_bytes(change(path.read_text()))
-    text = text_of(page_of(root, verify=verify))
+    text = text_of(page_of(root))
     assert problem in text
     assert text.count("unreadable manifest.json is damaged or incomplete") == 1
+    assert "people, synthetic" in text
+    assert "Zaphodine-Quxington" not in text
+
+
+def test_damaged_manifests_have_rows_that_say_so_also_if_every_release_is_verified(root):
+    released(root)
+    for place, (change, _) in enumerate(BROKEN.values()):
+        path = released(root, f"broken{place}") / "manifest.json"
+        path.write_bytes(change(path.read_text()))
+    text = text_of(page_of(root, verify_within=64 * MIB))
+    assert all(problem in text for _, problem in BROKEN.values())
+    assert text.count("unreadable manifest.json is damaged or incomplete") == len(BROKEN)
     assert "people, synthetic" in text
     assert "Zaphodine-Quxington" not in text
 
@@ -314,10 +328,53 @@ def test_files_that_are_missing_or_of_another_size_are_marked_and_verify_reads_t
     by_table = {entry.table: entry for entry in read_entries(root)}
     assert by_table["lost, synthetic"].files_kind == "refused"
     assert by_table["same_size, synthetic"].files == "files exist, content not verified"
-    verified = {entry.table: entry for entry in read_entries(root, verify=True)}
+    verified = {entry.table: entry for entry in read_entries(root, verify_within=64 * MIB)}
     assert verified["same_size, synthetic"].files.startswith("NOT verified: ")
     released(root, "good")
-    assert {entry.table: entry.files for entry in read_entries(root, verify=True)}["good, synthetic"] == "verified"
+    assert {entry.table: entry.files for entry in read_entries(root, verify_within=64 * MIB)}[
+        "good, synthetic"
+    ] == "verified"
+
+
+HARMFUL = ("more zeros than the memory", "a file above the limit", "a hidden column")
+
+
+@pytest.mark.parametrize("kind", HARMFUL)
+def test_verify_reads_a_harmful_release_within_limits_and_the_others_all_the_same(root, kind, monkeypatch):
+    """In this process, the first would take 320 MB."""
+    harmed, limit = released(root, "harmed"), 64 * MIB
+    released(root, "sound")
+    monkeypatch.setattr(received_files, "BYTES_OF_LIBRARIES", 0)
+    path, told = harmed / "synthetic.parquet", "within the limits of this verification, 64 MiB"
+    if kind == "more zeros than the memory":
+        numbers = np.zeros(20_000_000, np.int64)
+        pd.DataFrame({"age": numbers, MARKUP: numbers}).to_parquet(path, index=False)
+    elif kind == "a file above the limit":
+        limit, told = 10, "has more than 10 bytes, the limit of this verification"
+    else:
+        TABLE.assign(name=CELL).set_index("name").to_parquet(path)
+        told = "does not have the recorded columns without an index"
+    data = path.read_bytes()
+    described = json.loads((harmed / "manifest.json").read_text())
+    described["files"][path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    edited(harmed, files=described["files"], digest=manifest.digest_of(described))
+    by_table = {entry.table: entry for entry in read_entries(root, verify_within=limit)}
+    assert told in by_table["harmed, synthetic"].files
+    assert by_table["harmed, synthetic"].files_kind == "refused"
+    assert (by_table["sound, synthetic"].files == "verified") == (limit > 10)
+    assert CELL not in page_of(root, verify_within=limit)
+
+
+def test_the_command_verifies_within_the_limit_that_it_is_given(root, capsys):
+    released(root)
+    page = root / "index.html"
+    assert main(["register", str(root), "--verify"]) == 0
+    assert "NOT verified" not in page.read_text()
+    assert main(["register", str(root), "--verify", "--max-gib", "0.000001"]) == 0
+    assert "the limit of this verification" in page.read_text()
+    assert main(["register", str(root), "--max-gib", "0.000001"]) == 0
+    assert "content not verified" in page.read_text()
+    capsys.readouterr()
 
 
 def test_a_signature_is_shown_and_checked_with_a_public_key(root, tmp_path):
