@@ -440,7 +440,12 @@ def notices(root: Path, test: str) -> bool:
     """Return whether tests in a copy fail; raise RuntimeError if its tests could not be run."""
     command = [sys.executable, "-m", "pytest", "-n0", "-q", "-x", "-p", "no:cacheprovider", *test.split(" ", 2)]
     done = subprocess.run(
-        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False
+        command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{test} could not be run:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")

@@ -195,11 +195,19 @@ def test_a_stage_has_one_session_which_ends_also_after_a_failure():
         assert [name for name, _, _ in heard].count("ReleaseSession") == 1
 
 
+def cancel_the_job(heard):
+    """Interrupt the main thread once it waits for the job at the server; on a busy machine that takes a while."""
+    while "ExecutePlan" not in [name for name, _, _ in list(heard)]:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
 def test_a_job_that_is_canceled_is_canceled_at_the_server():
     with fake_server() as (port, heard):
         engine = SparkEngine(remote=f"sc://127.0.0.1:{port}")
         with pytest.raises(KeyboardInterrupt), engine.place(CODES) as batches:
-            threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+            threading.Thread(target=cancel_the_job, args=[heard], daemon=True).start()
             run_a_job(engine, batches)
         names = [name for name, _, _ in heard]
         assert "Interrupt" in names[names.index("ExecutePlan") :]
