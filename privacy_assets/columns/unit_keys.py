@@ -28,6 +28,8 @@ FEWEST_MEASURED: Final = 20
 """Values from which a number is a measure, and not the number of a state."""
 MOST_RUNS: Final = 0.34
 """Runs beyond the fewest, in the order of a key, up to which a column is the key made coarser."""
+FEWEST_RUNS_TO_LOSE: Final = 5
+"""Runs that chance must make beyond the fewest before it counts that there are few."""
 ALMOST_AS_MANY: Final = 0.95
 MOST_ROWS: Final = 30_000
 """Rows that are compared; of larger tables all rows of some values, because a sample of rows has no repeats."""
@@ -96,8 +98,8 @@ def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[Un
     every = {str(name): _codes(table.iloc[:, place]) for place, name in enumerate(table.columns)}
     kinds = dict(zip(every, table.dtypes, strict=True))
     varied = {name: own for name, own in every.items() if own.max(initial=-1) > 0}
-    columns = dict(zip(every, range(len(every)), strict=True))
-    names = [name for name in varied if _may_be_key(kinds[name], table.iloc[:, columns[name]], varied[name])]
+    place_of = dict(zip(every, range(len(every)), strict=True))
+    names = [name for name in varied if _may_be_key(kinds[name], table.iloc[:, place_of[name]], varied[name])]
     n_compared = max(FEWEST_COMPARED, MOST_PAIRS // max(len(names), 1))
     if len(varied) > n_compared:
         drawn = random.choice(list(varied), n_compared, replace=False).tolist()
@@ -219,7 +221,7 @@ def _is_coarser(key: Codes, column: Codes) -> bool:
     counts = counts[counts > 0]
     fewest, by_chance = len(counts), len(column) - (counts * (counts - 1)).sum() / len(column)
     runs = 1 + int((column[1:] != column[:-1]).sum())
-    return bool(by_chance - fewest < 5 or runs - fewest <= MOST_RUNS * (by_chance - fewest))
+    return bool(by_chance - fewest < FEWEST_RUNS_TO_LOSE or runs - fewest <= MOST_RUNS * (by_chance - fewest))
 
 
 def _is_other_half(key: Codes, column: Codes) -> bool:

@@ -154,6 +154,6 @@ CRITERIA: Final[Mapping[str, Criterion]] = {
 }
 
 
-def in_words(names: Iterable[str]) -> str:
+def criteria_in_words(names: Iterable[str]) -> str:
     """Return criteria as a list in words."""
     return ", ".join(CRITERIA[name].words for name in names)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
-from privacy_assets.disclosure.criteria import CRITERIA, in_words
+from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
@@ -71,7 +71,7 @@ def _assess_again(
         failed = [name for name, p in zip(CRITERIA, examined.adjusted, strict=True) if p <= LEVEL]
         least = float(examined.adjusted.min())
         if failed:
-            return True, least, in_words(failed)
+            return True, least, criteria_in_words(failed)
         split, copied = find_power(examined, records, attack, workers, divisions, others)
     n_detectable = sum(n is not None for n in copied)
     return False if is_answered(n_detectable, float(split.min())) else None, least, ""

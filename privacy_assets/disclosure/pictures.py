@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from privacy_assets.disclosure.criteria import CRITERIA, in_words
+from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
 from privacy_assets.display.numbers import percent
 from privacy_assets.display.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
 
@@ -35,7 +35,8 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
     axes.tick_params(axis="x", length=0)
     found = [row["criterion"] for row in rows if row["adjusted_p_value"] <= level]
     if found:
-        said = f"More is revealed about originals than about people whom the synthesizer never saw: {in_words(found)}."
+        named = criteria_in_words(found)
+        said = f"More is revealed about originals than about people whom the synthesizer never saw: {named}."
     elif is_answered:
         said = (
             "No more is revealed about originals than about people whom the synthesizer never saw, given chance and "

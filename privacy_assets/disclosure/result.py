@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.unknown_values import frame_of, said_of_blind
-from privacy_assets.disclosure.criteria import in_words
+from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.display.pictures import Drawn
@@ -91,7 +91,7 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         ]
         if len(seen):
             said.append(
-                f"They reveal more about originals than about controls: {in_words(seen)} "
+                f"They reveal more about originals than about controls: {criteria_in_words(seen)} "
                 f"(smallest adjusted p value {number(found['adjusted_p_value'])})."
             )
         elif blind := said_of_blind(self.settings["unknown_values"]):

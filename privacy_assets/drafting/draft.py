@@ -223,22 +223,18 @@ def _person(described: Sequence[Described], roles: Sequence[str], units: Sequenc
     """Guess the column with the person of each row: first by how its values repeat, then by its name."""
     profiles = {each.profile.name: each.profile for each in described}
     keys = {unit.column: unit for unit in units}
+    identifies = {name: role == "direct_identifier" for name, role in zip(profiles, roles, strict=True)}
     named = [
         profile
-        for profile, role in zip(profiles.values(), roles, strict=True)
-        if is_person_number(profile)
-        and (role == "direct_identifier" or names_people(profile) or profile.name.casefold() == "id")
+        for name, profile in profiles.items()
+        if is_person_number(profile) and (identifies[name] or names_people(profile) or name.casefold() == "id")
     ]
     strong = [profiles[unit.column] for unit in units if unit.is_strong]
     likely = [each for each in named if names_people(each)]
     likely += [each for each in strong if each not in likely and (each in named or names_people(each))]
-    role_of = dict(zip(profiles, roles, strict=True))
     if likely:
         # What looks identifying first, and the coarsest, because the others may be of their visits.
-        best = min(
-            likely,
-            key=lambda each: (role_of[each.name] != "direct_identifier", not names_people(each), each.n_distinct),
-        )
+        best = min(likely, key=lambda each: (not identifies[each.name], not names_people(each), each.n_distinct))
     elif strong:
         best = max(strong, key=lambda each: each.n_distinct)
     elif named:

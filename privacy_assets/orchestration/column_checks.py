@@ -13,6 +13,7 @@ from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
+from privacy_assets.release.outcomes import in_words
 
 COLUMNS_DESCRIPTION = (
     "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
@@ -57,7 +58,7 @@ def _table(
             {
                 "column": each.column,
                 "sides": ", ".join(sides_of[each.column]),
-                "finding": each.finding.replace("_", " "),
+                "finding": in_words(each.finding),
                 "why": "; ".join(each.reasons),
                 "values": each.n_values,
                 "distinct": each.n_distinct,

@@ -18,7 +18,7 @@ from privacy_assets.orchestration.report_material import release_record, report_
 from privacy_assets.release.files import render_refusal
 from privacy_assets.release.gate import MEASURED_AT_THE_GATE, Verdict
 from privacy_assets.release.metrics import CONTROL, METRICS, MPUCC
-from privacy_assets.storage.durable_files import make_private_directory, replace_file
+from privacy_assets.storage.durable_files import locked, make_private_directory, replace_file
 
 PAGE = "refusal.html"
 PAGES_DIRECTORY = "refusal_pages"
@@ -63,7 +63,9 @@ def _write(
     page = render_refusal(record, gathered.table, gathered.content, material, note).encode()
     directory = private_tables.private_path(PAGES_DIRECTORY, "__".join(key.path), storage.partition_key) / run_id
     make_private_directory(directory)
-    replace_file(directory / PAGE, page)
+    # Other steps of the run may write it, too.
+    with locked(directory):
+        replace_file(directory / PAGE, page)
     return directory / PAGE
 
 

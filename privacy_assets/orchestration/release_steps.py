@@ -27,7 +27,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
 from privacy_assets.orchestration.shown.metadata import (
     FOUND,
-    NAMESPACE,
+    RELEASE_DIRECTORY,
     VERDICTS,
     table_metadata,
     verdict_result,
@@ -55,6 +55,7 @@ from privacy_assets.release.gate import (
     waived_verdict,
 )
 from privacy_assets.release.metrics import ANONYMITY, PRIVACY_BUDGET, SIDES, UTILITY
+from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.register import write_register
 from privacy_assets.storage.memory import give_back_memory
 
@@ -205,7 +206,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 (release.key(gathered.evidence.stage), {name: name for name in table.columns}),
                 release.contract.descriptions,
             )
-            | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
+            | {RELEASE_DIRECTORY: dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),
             check_results=[
                 dg.AssetCheckResult(
@@ -229,7 +230,7 @@ def _page_of_checks(
     release, gathered = storage.release, _gather(storage, side)
     every = verdicts(release.policy, gathered.evidence, gathered.content, release.waivers_of(side))
     gathered, shown = known_so_far(gathered, every, decided)
-    note = f"The run ended after {stage.replace('_', ' ')}; conditions that later steps decide are not on this page."
+    note = f"The run ended after {in_words(stage)}; conditions that later steps decide are not on this page."
     return page_of_refusal(context, storage, side, gathered, shown, note, nearest)
 
 

@@ -34,7 +34,7 @@ from privacy_assets.release.manifest import (
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.released_csv import write_csv
 from privacy_assets.release.signing import Signer, write_signature
-from privacy_assets.release.verification import verify_release
+from privacy_assets.release.verification import MAX_BYTES, verify_release
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.durable_files import (
@@ -176,15 +176,19 @@ def published_fingerprint(directory: Path) -> str:
     return str(read_manifest(directory)["fingerprint"])
 
 
-def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
+def read_anonymized_release(
+    directory: Path, max_bytes: int | None = MAX_BYTES
+) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
     """Read a published anonymized release: its table, its masks and its quasi-identifiers.
+
+    ``max_bytes`` limits its verification, as in `verify_release`; None for one that this project wrote.
 
     Raises
     ------
     InvalidTableError
         If the directory does not verify, or is not an anonymized release.
     """
-    found = verify_release(directory)
+    found = verify_release(directory, max_bytes=max_bytes)
     if not found.verified:
         raise InvalidTableError(
             f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. Nothing was read."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from privacy_assets.disclosure.criteria import CRITERIA, in_words
+from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
@@ -45,7 +45,7 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     failed = failed_criteria(scores)
     unseen = unseen_in_people(scores)
     if decided == 1.0:
-        found = f"{in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
+        found = f"{criteria_in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
         return LeakageFigures(metrics, found, advice(failed))
     if decided is None and is_answered:
         return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)

@@ -22,7 +22,7 @@ BLOCK_BYTES = 1 << 20
 MOST_CPU_SECONDS = 3_600
 BYTES_OF_LIBRARIES = 2**29
 """Libraries that are loaded late, and their threads."""
-ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1") | {
+ENVIRONMENT_OF_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1") | {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
 }
@@ -94,7 +94,7 @@ def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
     command = [sys.executable or "", "-P", "-c", code]
     try:
         run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
-            command, input=asked_for, capture_output=True, env=os.environ | ALONE, check=False
+            command, input=asked_for, capture_output=True, env=os.environ | ENVIRONMENT_OF_ONE_THREAD, check=False
         )
     except OSError as error:
         raise NoAnswerError(_not_started(type(error).__name__)) from None
@@ -107,7 +107,10 @@ def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
             return json.loads(answered)
     if run.returncode < 0 or run.returncode == EXIT_OUT_OF_MEMORY:
         limits = f"{max_bytes / 2**20:,.0f} MiB and one hour"
-        raise NoAnswerError(f"it cannot be read within the limits of this verification, {limits} ({ended})")
+        raise NoAnswerError(
+            f"it cannot be read within the limits of this verification, {limits} ({ended}). If you trust its sender, "
+            "allow more: max_bytes, or --max-gib"
+        )
     raise NoAnswerError(f"it was not verified: the process that reads it ended without an answer ({ended})")
 
 

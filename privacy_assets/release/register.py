@@ -313,7 +313,7 @@ def _described(
         worth=WITHHELD if are_withheld(manifest) else _worth(manifest["figures"].get(UTILITY, {})),
         refusals_before=int(manifest["refusals_before"]),
         waivers=tuple(
-            f"{metric.replace('_', ' ')}, by {person}, expires {expires_on}"
+            f"{in_words(metric)}, by {person}, expires {expires_on}"
             for metric, person, expires_on in map(_waiver, manifest["waivers"][:MOST_WAIVERS_NAMED])
         ),
         leaving=_first([each["column"] for each in manifest.get("columns_leaving_as_is", ())], MOST_COLUMNS_NAMED),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, TypeAlias
 
-from privacy_assets.disclosure.criteria import in_words
+from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, number, percent
 from privacy_assets.release.leakage import failed_criteria, unseen_in_people
@@ -188,7 +188,7 @@ def _control(control: _Figures) -> str:
 def _leakage(scores: _Figures) -> str:
     compared = f"{scores['n_original']:,} originals and {scores['n_control']:,} people whom the synthesizer never saw"
     if scores.get(LEAKAGE_DETECTED):
-        failed = in_words(failed_criteria(scores))
+        failed = criteria_in_words(failed_criteria(scores))
         return f"Of {compared}, the records reveal more about the originals than chance explains: {failed}."
     said = f"Of {compared}, the records reveal no more about the originals than chance explains"
     return f"{said}. This has a limit: {unseen_in_people(scores)}."

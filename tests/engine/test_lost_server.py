@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -203,7 +204,11 @@ def cancel_the_job(heard):
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
-def test_a_job_that_is_canceled_is_canceled_at_the_server():
+def test_a_job_that_is_canceled_is_canceled_at_the_server(request):
+    # A shell ignores the signal in what it runs in the background.
+    request.addfinalizer(
+        partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+    )
     with fake_server() as (port, heard):
         engine = SparkEngine(remote=f"sc://127.0.0.1:{port}")
         with pytest.raises(KeyboardInterrupt), engine.place(CODES) as batches:

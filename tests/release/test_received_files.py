@@ -27,6 +27,7 @@ def test_no_core_is_left_behind():
 
 
 LIMITS = "it cannot be read within the limits of this verification, 64 MiB and one hour"
+WHAT_TO_DO = "If you trust its sender, allow more: max_bytes, or --max-gib"
 ENDED = "it was not verified: the process that reads it ended without an answer"
 NOT_STARTED = "it was not verified: the process that reads it could not start"
 
@@ -34,10 +35,14 @@ NOT_STARTED = "it was not verified: the process that reads it could not start"
 @pytest.mark.parametrize(
     ("function", "asked", "told"),
     [
-        ("builtins.list", range(10**9), f"{LIMITS} (exit code 3)"),  # 8 GB.
-        ("builtins.sum", range(10**12), f"{LIMITS} (signal 9)"),  # Hours.
-        ("signal.raise_signal", signal.SIGABRT, f"{LIMITS} (signal 6)"),  # As an exception of C++ that nobody catches.
-        ("signal.raise_signal", signal.SIGKILL, f"{LIMITS} (signal 9)"),
+        ("builtins.list", range(10**9), f"{LIMITS} (exit code 3). {WHAT_TO_DO}"),  # 8 GB.
+        ("builtins.sum", range(10**12), f"{LIMITS} (signal 9). {WHAT_TO_DO}"),  # Hours.
+        (
+            "signal.raise_signal",
+            signal.SIGABRT,
+            f"{LIMITS} (signal 6). {WHAT_TO_DO}",
+        ),  # As an exception of C++ that nobody catches.
+        ("signal.raise_signal", signal.SIGKILL, f"{LIMITS} (signal 9). {WHAT_TO_DO}"),
         ("os._exit", 0, f"{ENDED} (exit code 0)"),
         ("builtins.int", "SENTINEL", f"{ENDED} (exit code 1)"),
         ("no_such_module.function", 0, f"{NOT_STARTED} (exit code 1)"),

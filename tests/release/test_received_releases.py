@@ -31,6 +31,7 @@ from tests.shared_data import REPOSITORY
 
 MIB = 2**20
 BEYOND_LIMITS = "it cannot be read within the limits of this verification, 64 MiB and one hour"
+WHAT_TO_DO = "If you trust its sender, allow more: max_bytes, or --max-gib"
 
 OTHER_COLUMNS = "the file 'synthetic.parquet' does not have the recorded columns without an index"
 
@@ -391,7 +392,7 @@ def test_a_parquet_bomb_is_refused_and_fills_no_memory(release, all_bombs, kind,
     before = pa.total_allocated_bytes()
     started = time.perf_counter()
     ends = ("exit code 3", "signal 6", "signal 9", "signal 11")
-    said = [""] if kind == "nothing" else [f"{BEYOND_LIMITS} ({ended})" for ended in ends]
+    said = [""] if kind == "nothing" else [f"{BEYOND_LIMITS} ({ended}). {WHAT_TO_DO}" for ended in ends]
     assert problems(release, 64 * MIB) in said
     assert time.perf_counter() - started < 60
     assert pa.total_allocated_bytes() == before

@@ -80,7 +80,7 @@ def _known_besides(
         if described in seen or not other.counts(content):
             continue
         seen.add(described)
-        table, model, quasi_identifiers = read_anonymized_release(path)
+        table, model, quasi_identifiers = read_anonymized_release(path, max_bytes=None)
         name = content[:SHOWN_DIGITS]
         release = OtherRelease(
             table,

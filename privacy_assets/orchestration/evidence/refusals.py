@@ -21,6 +21,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, REFUSES, VERDICTS
 from privacy_assets.release.manifest import WITHHELD
 from privacy_assets.release.metrics import PRIVACY_BUDGET, SIDES
+from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.register import RecordedRun
 
 _PAGE = 500
@@ -93,7 +94,7 @@ def said_of(failed: Mapping[str, str], release: ReleaseSettings, side: str) -> d
     """Return what a later release and the register say of failed conditions: no figure, if it withholds figures."""
     if not withholds_figures(release, side):
         return dict(failed)
-    return {name: f"not met, the finding is {WITHHELD}: {name.replace('_', ' ')}" for name in failed}
+    return {name: f"not met, the finding is {WITHHELD}: {in_words(name)}" for name in failed}
 
 
 def withholds_figures(release: ReleaseSettings, side: str) -> bool:

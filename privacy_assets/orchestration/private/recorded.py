@@ -8,11 +8,10 @@ import dagster as dg
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.dagster_internals import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
+from privacy_assets.orchestration.shown.metadata import FINGERPRINT, RELEASE_DIRECTORY
 
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
-FINGERPRINT = "privacy_assets/fingerprint"
-RELEASE_DIRECTORY = "privacy_assets/release"
 _PAGE = 50
 
 
@@ -65,9 +64,9 @@ class Recorded:
 
 def keyed_result(event: Any, keyed: Callable[[str], str]) -> Any:
     """Return the result of a stage with keyed digests; other events, and results of releases, as they are."""
-    if not isinstance(event, dg.MaterializeResult) or event.metadata is None or RELEASE_DIRECTORY in event.metadata:
+    if not isinstance(event, dg.MaterializeResult) or RELEASE_DIRECTORY in (event.metadata or {}):
         return event
-    metadata = dict(event.metadata)
+    metadata = dict(event.metadata or {})
     if FINGERPRINT in metadata:
         shown = metadata[FINGERPRINT]
         metadata[FINGERPRINT] = keyed(str(shown.value if isinstance(shown, dg.TextMetadataValue) else shown))

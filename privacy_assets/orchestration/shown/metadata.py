@@ -10,9 +10,12 @@ import pandas as pd
 from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
 NAMESPACE = "privacy_assets"
+FINGERPRINT = f"{NAMESPACE}/fingerprint"
+RELEASE_DIRECTORY = f"{NAMESPACE}/release"
 FOUND, ADVICE = "found", "advice"
 VERDICTS = "verdicts"
 REFUSES = "refuses"
@@ -57,7 +60,7 @@ def table_metadata(
         "dagster/row_count": len(table),
         f"{NAMESPACE}/column_count": len(table.columns),
         "dagster/column_schema": dg.TableSchema(columns),
-        f"{NAMESPACE}/fingerprint": fingerprint,
+        FINGERPRINT: fingerprint,
         **({} if made_of is None else {"dagster/column_lineage": _lineage(table, *made_of)}),
     }
 
@@ -113,7 +116,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
     records = [
         dg.TableRecord(
             {
-                "condition": verdict.name.replace("_", " "),
+                "condition": in_words(verdict.name),
                 "result": "passed" if verdict.passed else _consequence(verdict),
                 FOUND: verdict.reason,
                 ADVICE: verdict.advice,
