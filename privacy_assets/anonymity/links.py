@@ -1,0 +1,272 @@
+"""Released values that show which rows are of one person.
+
+Every figure of a released row counts people who fit that row alone. Whoever can tell that several rows are of one
+person looks for people who fit all of them, and finds fewer. So the values of released columns are compared with the
+people of the rows: equal values of each column, and of all columns that hardly change in a person together; a value of
+one column in another column of another row, as of the previous visit; and values that occur once next to each other in
+their order, as of visits that were numbered person by person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.spelling import spelled_keys
+
+FEWEST_LINKED: Final = 0.01
+"""Share of the rows of people with several rows below which equal values are a coincidence."""
+PRECISE: Final = 0.95
+"""Precision from which other columns add nothing to a link."""
+SAME_IN_PEOPLE: Final = 0.95
+"""Share of the people with several rows in whom a column that hardly changes has one value."""
+TOLERATED: Final = 0.2
+"""Share of the changes that chance makes up to which a column hardly changes, such as by wrong entries."""
+FEWEST_BEYOND_CHANCE: Final = 3.0
+"""Pairs of rows, and standard deviations, by which a link must exceed rows that were given to people at random."""
+
+N_BY_CHANCE: Final = 5
+
+Codes = NDArray[np.int64]
+How = Literal["alone", "together", "across", "in order"]
+
+
+class Link(NamedTuple):
+    """What values of some released columns show of which rows are of one person.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns, as released.
+    how : str
+        ``"alone"`` or ``"together"``: by equal values; ``"across"``: by a value of one column in the other column of
+        another row; ``"in order"``: rows that are next to each other by values that occur once.
+    share : float
+        Of the rows of people with several rows, those that have another row of the person in their group of fewer than
+        k people.
+    precision : float
+        Of the pairs of rows in such groups, those of one person.
+    is_found : bool
+        Whether it links: a share of at least 1 %, a precision of at least 1 / k, and both beyond chance.
+    """
+
+    columns: tuple[str, ...]
+    how: How
+    share: float
+    precision: float
+    is_found: bool
+
+
+def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
+    """Compare the values of released columns with the people of the rows.
+
+    Parameters
+    ----------
+    released : DataFrame
+        The columns exactly as they leave. Texts are compared in one spelling, and a missing value links nothing.
+    person : ndarray of int
+        The person of each row; rows of -1 are each of an unknown person.
+    k : int
+        People among whom a person must not be found: guessing that two rows are of one person must be right less often
+        than 1 / k. Groups of at least k people link nothing.
+    wanted : collection of str
+        Columns that may link. Unless they do so precisely, they are also tried together with the others.
+
+    Returns
+    -------
+    tuple of Link
+        All that were tried, and whether they link; empty if no person has several rows.
+
+    Notes
+    -----
+    The cost is linear in the number of rows for each column; across columns, only pairs with enough values in common
+    are compared. Two columns that change in a person and link only together, such as day and physician of a visit, are
+    not found.
+    """
+    people = _People.of(person, k)
+    if people.n_several == 0:
+        return ()
+    values = {str(name): _values(released.iloc[:, place]) for place, name in enumerate(released.columns)}
+    found = {name: people.link((name,), "alone", own.codes) for name, own in values.items()}
+    steady = [name for name, own in values.items() if people.has_one_value_each(own.codes)]
+    others = {name: own for name, own in values.items() if not found[name].is_found}
+    links = list(found.values())
+    steady = [name for name in steady if name in others or found[name].precision < PRECISE]
+    tried = [tuple(name for name in steady if name in others or name in also) for also in ((), wanted)]
+    for together in [each for each in dict.fromkeys(tried) if len(each) > 1]:
+        groups = _joint([values[name] for name in together])
+        links.append(people.link(together, "together", groups))
+    for name, own in others.items():
+        in_order = [people.neighbors((name,), order) for order in own.orders()]
+        links.append(max(in_order, key=lambda each: (each.is_found, each.precision)))
+    return (*links, *_across(others, people))
+
+
+def groups_of(released: pd.DataFrame, links: Sequence[Link]) -> list[Codes]:
+    """Return the groups of rows that links make, as numbers from 0: by the most precise link, by two, up to all.
+
+    A row that a link groups with another is with it in all later groups, which are the connected components. Each is
+    needed: links that are less precise join the rows of several people, among whom a person seems to be hidden.
+    """
+    n_rows = len(released)
+    first, second, groups = np.zeros(0, np.int64), np.zeros(0, np.int64), []
+    for link in sorted(links, key=lambda each: -each.precision):
+        own = [_values(released[name]) for name in link.columns]
+        if link.how == "across":
+            row, group = _common(own)
+        else:
+            row = np.flatnonzero(np.any([each.codes >= 0 for each in own], axis=0))
+            group = _joint(own)[row]
+        # Rows and groups are the nodes of one graph.
+        first = np.concatenate([first, row])
+        second = np.concatenate([second, second.max(initial=n_rows - 1) + 1 + group])
+        n = int(second.max(initial=n_rows - 1)) + 1
+        edges = coo_array((np.ones(len(first), np.bool_), (first, second)), shape=(n, n))
+        groups.append(connected_components(edges, directed=False)[1][:n_rows].astype(np.int64))
+    return groups
+
+
+class _Values(NamedTuple):
+    """A column as places of its values in their order, -1 for a missing one, and these values."""
+
+    codes: Codes
+    distinct: Any
+
+    def orders(self) -> Iterator[Codes]:
+        """Yield the rows of values that occur once, in order: of the values, and of their texts read backwards."""
+        once = np.flatnonzero(np.append(np.bincount(self.codes[self.codes >= 0]) == 1, False)[self.codes])
+        yield once[np.argsort(self.codes[once])]
+        backwards = np.array([str(value)[::-1] for value in np.asarray(self.distinct)[self.codes[once]]], np.str_)
+        yield once[np.argsort(backwards, kind="stable")]
+
+
+class _People(NamedTuple):
+    """The people of the rows, and the same people given to the rows at random."""
+
+    person: Codes
+    by_chance: tuple[Codes, ...]
+    n_several: int
+    k: int
+
+    @classmethod
+    def of(cls, person: Codes, k: int) -> _People:
+        unknown = np.flatnonzero(person < 0)
+        person = person.astype(np.int64)
+        person[unknown] = person.max(initial=-1) + 1 + np.arange(len(unknown))
+        person = pd.factorize(person)[0].astype(np.int64)
+        sizes = np.bincount(person)
+        random = np.random.default_rng(0)
+        by_chance = tuple(random.permutation(person) for _ in range(N_BY_CHANCE))
+        return cls(person, by_chance, int(sizes[sizes > 1].sum()), k)
+
+    def link(self, columns: tuple[str, ...], how: How, group: Codes, row: Codes | None = None) -> Link:
+        """Measure groups of rows; a row may be in several, and not in those of -1."""
+        row = np.arange(len(group)) if row is None else row
+        return self._measured(columns, how, group[group >= 0], row[group >= 0], self.k)
+
+    def neighbors(self, columns: tuple[str, ...], rows: Codes) -> Link:
+        """Measure the pairs of rows that are next to each other."""
+        pairs = np.repeat(np.arange(max(len(rows) - 1, 0)), 2)
+        both = np.column_stack([rows[:-1], rows[1:]]).ravel()
+        return self._measured(columns, "in order", pairs, both, max(self.k, 3))
+
+    def _measured(self, columns: tuple[str, ...], how: How, group: Codes, row: Codes, k: int) -> Link:
+        n_pairs, n_same, linked = _count(group, row, self.person, k)
+        share, precision = len(np.unique(linked)) / self.n_several, n_same / n_pairs if n_pairs else 0.0
+        is_found = share >= FEWEST_LINKED and precision >= 1 / self.k
+        if is_found:
+            expected = float(np.mean([_count(group, row, each, k)[1] for each in self.by_chance]))
+            is_found = n_same - expected >= FEWEST_BEYOND_CHANCE * (1 + np.sqrt(expected))
+        return Link(columns, how, share, precision, bool(is_found))
+
+    def has_one_value_each(self, codes: Codes) -> bool:
+        """Whether a column hardly changes in people with several rows."""
+        n_changes, share = self._changes(codes, self.person)
+        by_chance, _ = self._changes(codes, self.by_chance[0])
+        return by_chance > 0 and (share >= SAME_IN_PEOPLE or n_changes <= TOLERATED * by_chance)
+
+    def _changes(self, codes: Codes, person: Codes) -> tuple[int, float]:
+        """Count the rows without the most frequent value of their person; return the share of people without any."""
+        person, codes = person[codes >= 0], codes[codes >= 0]
+        n = int(codes.max(initial=0)) + 1
+        cell, cells = pd.factorize(person * n + codes)
+        most = np.zeros(int(person.max(initial=0)) + 1, np.int64)
+        np.maximum.at(most, cells // n, np.bincount(cell, minlength=len(cells)))
+        changes = np.bincount(person, minlength=len(most)) - most
+        several = changes + most > 1
+        return int(changes.sum()), float((changes[several] == 0).mean()) if several.any() else 1.0
+
+
+def _count(group: Codes, row: Codes, person: Codes, k: int) -> tuple[float, float, Codes]:
+    """Count, in groups of fewer than k people, the pairs of rows and those of one person; return the rows of these."""
+    n_people = int(person.max(initial=0)) + 1
+    cell, cells = pd.factorize(group * n_people + person[row])
+    own, rows = np.bincount(cell, minlength=len(cells)), np.bincount(group)
+    is_small = np.bincount(cells // n_people, minlength=len(rows)) < k
+    in_small = is_small[cells // n_people]
+    n_pairs, n_same = (rows * (rows - 1.0))[is_small].sum() / 2, (own * (own - 1.0))[in_small].sum() / 2
+    return float(n_pairs), float(n_same), row[(in_small & (own > 1))[cell]]
+
+
+def _across(columns: dict[str, _Values], people: _People) -> Iterator[Link]:
+    """Yield a link for each pair of columns with enough values in common."""
+    fewest = FEWEST_LINKED * people.n_several / 2
+    columns = {name: own for name, own in columns.items() if len(own.distinct) >= max(fewest, 2)}
+    if len(columns) < 2:
+        return
+    keys = _keys([own.distinct for own in columns.values()])
+    column = np.repeat(np.arange(len(keys)), [len(own) for own in keys])
+    has = coo_array((np.ones(len(column), np.int64), (np.concatenate(keys), column)))
+    n_common = (has.T @ has).toarray()
+    names = list(columns)
+    for one, other in combinations(range(len(names)), 2):
+        if n_common[one, other] >= fewest:
+            row, group = _common([columns[names[one]], columns[names[other]]])
+            yield people.link((names[one], names[other]), "across", group, row)
+
+
+def _common(columns: Sequence[_Values]) -> tuple[Codes, Codes]:
+    """Return the rows that have a value of the other column, each once for each such value, and numbers of these."""
+    keys = _keys([own.distinct for own in columns])
+    both = np.intersect1d(keys[0], keys[1])
+    memberships = []
+    for own, key in zip(columns, keys, strict=True):
+        row = np.flatnonzero(np.append(np.isin(key, both), False)[own.codes])
+        memberships.append(np.column_stack([row, key[own.codes[row]]]))
+    row, group = np.unique(np.concatenate(memberships), axis=0).T
+    return row, group
+
+
+def _joint(columns: Sequence[_Values]) -> Codes:
+    """Return numbers of the combinations of values; a missing value is one of them."""
+    codes = [own.codes + 1 for own in columns]
+    return group_rows(codes, [int(own.max(initial=0)) + 1 for own in codes])[0]
+
+
+def _values(column: pd.Series[Any]) -> _Values:
+    codes, distinct = pd.factorize(spelled_keys(column), sort=True)
+    return _Values(codes.astype(np.int64), distinct)
+
+
+def _keys(columns: Sequence[Any]) -> list[Codes]:
+    """Return numbers of values that several columns share, as numbers or as texts that may be those of numbers."""
+    numbers = [_as_numbers(own) for own in columns]
+    number, found = pd.factorize(np.concatenate(numbers))
+    text = pd.factorize(np.concatenate([np.asarray(own).astype(str) for own in columns]))[0]
+    every = np.where(number >= 0, number, len(found) + text)
+    return np.split(every.astype(np.int64), np.cumsum([len(own) for own in columns])[:-1])
+
+
+def _as_numbers(distinct: Any) -> NDArray[np.float64]:
+    values = pd.Series(np.asarray(distinct))
+    is_moment = pd.api.types.is_datetime64_any_dtype(values.dtype)
+    numbers = values.astype(np.int64) if is_moment else pd.to_numeric(values, errors="coerce")
+    return np.array(numbers, np.float64)
