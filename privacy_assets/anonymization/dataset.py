@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_coded
+from privacy_assets.anonymization.anonymized_table import roles_of
 from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.settings import (
@@ -138,12 +139,12 @@ def anonymize_dataset(
     require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)
     if directory.exists():
         raise InvalidSettingError(f"{str(directory)!r} exists already. Expected a new directory. {NOTHING}")
-    sensitive = contract.columns_with_role("sensitive")
     person = contract.person
+    quasi_identifiers, sensitive, _ = roles_of(contract, person)
     settings = AnonymizeSettings(
-        quasi_identifiers=tuple(name for name in contract.columns_with_role("quasi_identifier") if name != person),
+        quasi_identifiers=quasi_identifiers,
         k=k,
-        sensitive=tuple(name for name in sensitive if name != person),
+        sensitive=sensitive,
         subject=person,
         direct_identifiers=(),
         criterion=criterion,

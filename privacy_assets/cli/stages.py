@@ -181,14 +181,14 @@ def run_assess(chosen: argparse.Namespace) -> int:
 def run_anonymize(chosen: argparse.Namespace) -> int:
     """Anonymize a table into a new file."""
     from privacy_assets.anonymization.anonymize import anonymize
+    from privacy_assets.anonymization.anonymized_table import roles_of
 
     if chosen.output.suffix not in RELEASED_SUFFIXES:
         raise _refused(f"The output {str(chosen.output)!r} is neither .parquet nor .csv.")
     contract, source = _contract(chosen.contract)
     table = contract.admit(_read(chosen.table, source))
     progress = Progress()
-    quasi_identifiers = [name for name in contract.columns_with_role("quasi_identifier") if name != contract.person]
-    sensitive = [name for name in contract.columns_with_role("sensitive") if name != contract.person]
+    quasi_identifiers, sensitive, _ = roles_of(contract, contract.person)
     hierarchies = {name: each for name, each in contract.metadata("hierarchy").items() if name in quasi_identifiers}
     found = anonymize(
         table,
@@ -259,7 +259,8 @@ def _contract(path: Path) -> "tuple[TableContract, Any]":
     contract = attributes.get("contract", attributes) if isinstance(attributes, Mapping) else attributes
     source = attributes.get("source") if isinstance(attributes, Mapping) else None
     separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
-    return resolve_contract(contract), lambda file, kind: TableFile(file, kind, separator)
+    read_contract = resolve_contract(contract)
+    return read_contract, lambda file, kind: TableFile(file, kind, separator)
 
 
 def _read(path: Path, source: Any) -> "pd.DataFrame":

@@ -108,6 +108,15 @@ def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     return codes if spelled is None else np.append(pd.factorize(np.array(spelled, object))[0], -1)[codes]
 
 
+def keys_of_rows(keys: pd.DataFrame) -> pd.Series[Any]:
+    """Return one key for each row, by which keys of one or several columns are compared: texts in one spelling."""
+    columns = [spelled_keys(keys.iloc[:, place]) for place in range(keys.shape[1])]
+    if len(columns) == 1:
+        return columns[0]
+    codes, distinct = pd.MultiIndex.from_arrays([column.astype(object) for column in columns]).factorize()
+    return pd.Series(np.array([*map(repr, distinct), None], object)[codes], keys.index)
+
+
 def _spelled(keys: Sequence[Any], *, with_exponents: bool = False) -> list[Any] | None:
     """Return the spelling of each key; None if all are spelled so already."""
     texts = [key for key in keys if isinstance(key, str)]

@@ -9,7 +9,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from privacy_assets.columns.distinct_values import DistinctValues
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
 from privacy_assets.contract.conversion import convert, zones_of
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
@@ -55,11 +55,10 @@ class BatchAdmission:
         All batches must have the same columns, and at least one of the contract.
         """
         result = self.check(batch)
-        person = self._contract.person
-        if person in result.columns:
-            result[person] = self._people.add(spelled_keys(result[person]))
-        kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
-        return result[[name for name in kept if name in result.columns]]
+        keys = list(self._contract.person_columns)
+        if keys and set(keys) <= set(result.columns):
+            result[self._contract.person] = self._people.add(keys_of_rows(result[keys]))
+        return result[[name for name in self._contract.admitted_columns if name in result.columns]]
 
     def check(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Check and convert the next rows like `add`; return all of their columns, with persons unchanged."""

@@ -22,18 +22,14 @@ from privacy_assets.columns.column_names import positions, problem_of_names
 from privacy_assets.columns.parts import names_with_parts, part_problems
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
-from privacy_assets.columns.spelling import factorize_keys
+from privacy_assets.columns.spelling import factorize_keys, keys_of_rows
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
-from privacy_assets.contract.mapping import schema_from_mapping
-from privacy_assets.contract.written_values import FORMAT_KEYS, format_problems
+from privacy_assets.contract.mapping import METADATA, ONE_ROW_PER_PERSON, REASONS, schema_from_mapping
+from privacy_assets.contract.written_values import format_problems
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
-METADATA_KEYS: Final = (
-    *("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented"),
-    *FORMAT_KEYS,
-)
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
@@ -41,6 +37,7 @@ LONGEST_REASON: Final = 500
 TABLE: Final = "(table)"
 """Placeholder for the whole table in a failure that is not due to a single column."""
 
+UNKNOWN_UNIT: Final = "The contract does not say whose a row is"
 REMEDIES: Final[Mapping[str, str]] = {
     "is_in_the_contract": (
         "give an extra column a role in the contract, or drop it (a name that the contract lacks is withheld, because "
@@ -52,6 +49,10 @@ REMEDIES: Final[Mapping[str, str]] = {
     "has_one_time_zone": "give all datetimes a time zone, or none",
     "has_type_datetime": "write datetimes as ISO 8601",
     "has_no_more_than_microseconds": "floor datetimes to microseconds",
+    "is_not_missing": (
+        "replace missing values, or allow them with nullable (a person is never missing: give each unknown one a key "
+        "of their own, or leave out their records)"
+    ),
 }
 """Advice for failures whose remedy does not follow from the name of the check."""
 
@@ -74,13 +75,17 @@ class TableContract:
     ----------
     schema : DataFrameSchema or DataFrameModel class
         Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata: `precision`
-        (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
-        with the person of each row), `part_of` (a name for the column that two or more columns of one role are parts
-        of, such as year, month and day: they are searched as one), `leaves_as_is` (why a column that looks identifying
-        may be released unchanged, and who decided; it is published), `invented` (True if a generator makes its
-        synthetic values; it needs `leaves_as_is`), and how its texts are written: `format` of datetimes, `decimal` mark
-        of numbers, `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always
-        strict, and only makes lossless conversions.
+        (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the column
+        that numbers the people, or for several that do so together), `weight` (True for a survey weight, a positive
+        number), `not_a_person` (what the values of a column number that repeat like people, and who decided),
+        `links_rows` (why a column that shows which rows are of one person may be released, and who decided), `part_of`
+        (a name for the column that two or more columns of one role are parts of, such as year, month and day: they are
+        searched as one), `leaves_as_is` (why a column that looks identifying may be released unchanged, and who
+        decided; the reasons are published), `invented` (True if a generator makes its synthetic values; it needs
+        `leaves_as_is`), and how its texts are written: `format` of datetimes, `decimal` mark of numbers, `missing`
+        texts. If no column is the person, the schema's own metadata needs `{"one_row_per_person": True}`, or no release
+        is made. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always strict, and only
+        makes lossless conversions.
 
     Raises
     ------
@@ -94,12 +99,14 @@ class TableContract:
     (boolean), text, category, datetime64[us] with or without a time zone. Narrower types of the schema are widened.
     """
 
-    __slots__ = ("_check_names", "_columns", "_schema", "person", "precisions", "roles")
+    __slots__ = ("_check_names", "_columns", "_schema", "one_row_per_person", "person_columns", "precisions", "roles")
 
     roles: Mapping[str, str]
     """Role of each column, in order."""
-    person: str | None
-    """Column with the person of each row."""
+    person_columns: tuple[str, ...]
+    """Columns that number the people, together if there are several."""
+    one_row_per_person: bool
+    """Whether the contract says that each row is another person."""
     precisions: Mapping[str, int | str]
     """Declared precision of the columns that have one."""
 
@@ -111,8 +118,12 @@ class TableContract:
                 f"A contract wraps a pandera DataFrameSchema or a DataFrameModel class; got {type(schema).__name__}."
             )
         _check_schema(schema)
+        weights = [name for name, column in schema.columns.items() if (column.metadata or {}).get("weight")]
+        if weights:
+            positive = {name: {"checks": [*schema.columns[name].checks, pa.Check.gt(0)]} for name in weights}
+            schema = schema.update_columns(positive)
         columns = {str(name): _described(column) for name, column in schema.columns.items()}
-        persons = [name for name, column in columns.items() if column.metadata.get("person")]
+        persons = tuple(name for name, column in columns.items() if column.metadata.get("person"))
         self._freeze("_schema", schema)
         self._freeze("_columns", MappingProxyType(columns))
         # Recorded before any check is given a table.
@@ -120,7 +131,8 @@ class TableContract:
         names = {(name, i): _check_name(check) for name, own in checks.items() for i, check in enumerate(own)}
         self._freeze("_check_names", MappingProxyType(names))
         self._freeze("roles", MappingProxyType({name: column.role for name, column in columns.items()}))
-        self._freeze("person", persons[0] if persons else None)
+        self._freeze("person_columns", persons)
+        self._freeze("one_row_per_person", _says_one_row_per_person(schema))
         self._freeze("precisions", MappingProxyType(self.metadata("precision")))
 
     @classmethod
@@ -158,10 +170,31 @@ class TableContract:
         return tuple(self.roles)
 
     @property
+    def person(self) -> str | None:
+        """Column of an admitted table with the person of each row; None if each row counts as a person."""
+        return " + ".join(self.person_columns) or None
+
+    def require_unit(self) -> None:
+        """Refuse a contract that does not say whose a row is.
+
+        Raises
+        ------
+        InvalidSettingError
+            If no column is the person, and nothing says that each person has one row.
+        """
+        if not self.person_columns and not self.one_row_per_person:
+            raise InvalidSettingError(
+                f"{UNKNOWN_UNIT}, so all figures would count rows. Expected either `person: true` on the column that "
+                "numbers the people (on several columns, if they do so together), or "
+                f"`{ONE_ROW_PER_PERSON}: true` next to `columns` if each person has one row (in pandera: "
+                f'DataFrameSchema(..., metadata={{"{ONE_ROW_PER_PERSON}": True}})). Nothing was read.'
+            )
+
+    @property
     def released_columns(self) -> tuple[str, ...]:
         """Columns that are synthesized, assessed and may be released: all except direct identifiers and the person."""
-        kept = (name for name, role in self.roles.items() if role != "direct_identifier" and name != self.person)
-        return tuple(kept)
+        kept = (name for name, role in self.roles.items() if role != "direct_identifier")
+        return tuple(name for name in kept if name not in self.person_columns)
 
     @property
     def parts(self) -> dict[str, tuple[str, ...]]:
@@ -188,7 +221,22 @@ class TableContract:
     @property
     def acknowledged(self) -> dict[str, str]:
         """Reasons in the contract for releasing columns unchanged, by column."""
-        return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}
+        return self._reasons("leaves_as_is")
+
+    @property
+    def not_a_person(self) -> dict[str, str]:
+        """Reasons in the contract why columns whose values repeat like people do not number people, by column."""
+        return self._reasons("not_a_person")
+
+    @property
+    def links_rows(self) -> dict[str, str]:
+        """Reasons in the contract for releasing columns that show which rows are of one person, by column."""
+        return self._reasons("links_rows")
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """Columns with survey weights."""
+        return tuple(name for name, is_weight in self.metadata("weight").items() if is_weight)
 
     @property
     def invented(self) -> tuple[str, ...]:
@@ -200,6 +248,9 @@ class TableContract:
         types_of = {name: column.type for name, column in self._described().items() if column.type.kind == "category"}
         plain = [name for name, own in types_of.items() if own.categories is None and not own.ordered]
         return table.astype({name: object for name in plain if name in table.columns})
+
+    def _reasons(self, key: str) -> dict[str, str]:
+        return {name: reason.strip() for name, reason in self.metadata(key).items()}
 
     def metadata(self, key: str) -> dict[str, Any]:
         """Return the declarations under `key` (precision, hierarchy, scale), by column."""
@@ -217,11 +268,25 @@ class TableContract:
         ContractError
             If the table violates the contract; all violations are counted by column and check.
         """
-        admitted = self._validate(table, self.columns, "The table")
+        if not self.person_columns and not self.one_row_per_person:
+            warnings.warn(f"{UNKNOWN_UNIT}: rows are taken for people, and no release is made of them.", stacklevel=2)
+        return self.with_people(self._validate(table, self.columns, "The table"))
+
+    def with_people(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the released columns of converted rows, and the person of each row as codes."""
         if self.person is not None:
-            admitted[self.person] = factorize_keys(admitted[self.person])
-        kept = [name for name in self.columns if name in self.released_columns or name == self.person]
-        return admitted[kept]
+            keys = table[list(self.person_columns)]
+            one = len(self.person_columns) == 1
+            codes = factorize_keys(keys.iloc[:, 0]) if one else pd.factorize(keys_of_rows(keys))[0]
+            table = table.assign(**{self.person: codes})
+        return table[self.admitted_columns]
+
+    @property
+    def admitted_columns(self) -> list[str]:
+        """Columns of an admitted table, in order: those that are released, and the person."""
+        first = self.person_columns[:1]
+        kept = (name for name in self.columns if name in self.released_columns or name in first)
+        return [str(self.person) if name in first else name for name in kept]
 
     def require_known_columns(self, table: pd.DataFrame) -> None:
         """Refuse a table whose columns differ from the contract's, such as a file that was read without its header.
@@ -271,7 +336,7 @@ class TableContract:
     def required_type(self, name: str) -> ColumnType:
         """Return the type of a column; the person of a row is never missing, what is removed may be without values."""
         own = self._described()[name].type
-        if name == self.person:
+        if name in self.person_columns:
             return replace(own, nullable=False)
         return replace(own, may_be_empty=self.roles[name] == "direct_identifier")
 
@@ -330,13 +395,15 @@ def resolve_contract(contract: Any) -> TableContract:
 def _check_schema(schema: pa.DataFrameSchema) -> None:
     """Raise one error with all problems of a contract."""
     problems = _table_problems(schema)
-    persons = []
+    persons = [str(name) for name, column in schema.columns.items() if (column.metadata or {}).get("person")]
     for name, column in schema.columns.items():
         problems += [f"column {str(name)!r} {problem}" for problem in _column_problems(name, column)]
-        if (column.metadata or {}).get("person"):
-            persons.append(str(name))
-    if len(persons) > 1:
-        problems.append(f"`person` is set on {persons}; at most one column may be the person")
+    if persons and _says_one_row_per_person(schema):
+        problems.append(
+            f"it says both `{ONE_ROW_PER_PERSON}` and that {persons} number the people: expected one of them"
+        )
+    if len(persons) > 1 and " + ".join(persons) in map(str, schema.columns):
+        problems.append(f"it has a column {' + '.join(persons)!r}, as {persons} are named together: rename it")
     problems += _part_problems({str(name): column.metadata or {} for name, column in schema.columns.items()})
     if problems:
         raise InvalidSettingError(f"The contract cannot be used ({len(problems)} problems): {'; '.join(problems)}.")
@@ -352,7 +419,13 @@ def _table_problems(schema: pa.DataFrameSchema) -> list[str]:
         problems.append("it drops invalid rows or adds missing columns, but a contract must refuse them")
     if any(check.raise_warning for check in schema.checks):
         problems.append("a check of the table only warns, but a contract must refuse")
+    if not isinstance((schema.metadata or {}).get(ONE_ROW_PER_PERSON, False), bool):
+        problems.append(f"its `{ONE_ROW_PER_PERSON}` is neither true nor false")
     return problems
+
+
+def _says_one_row_per_person(schema: pa.DataFrameSchema) -> bool:
+    return (schema.metadata or {}).get(ONE_ROW_PER_PERSON) is True
 
 
 def _part_problems(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -385,22 +458,28 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         yield f"has no role: give it one of {list(ROLES)} in its metadata"
     elif role not in ROLES:
         yield f"has the unknown role {role!r}: there are {list(ROLES)}"
-    unknown = sorted(str(key) for key in metadata if key not in METADATA_KEYS)
+    unknown = sorted(str(key) for key in metadata if key not in METADATA)
     if unknown:
-        yield f"has unknown metadata {unknown}: there are {list(METADATA_KEYS)}"
-    if not isinstance(metadata.get("person", False), bool):
-        yield "has a `person` that is neither true nor false"
-    if "leaves_as_is" in metadata:
-        yield from _acknowledgement_problems(metadata)
-    if not isinstance(metadata.get("invented", False), bool):
-        yield "has an `invented` that is neither true nor false"
-    elif metadata.get("invented") and "leaves_as_is" not in metadata:
+        yield f"has unknown metadata {unknown}: there are {list(METADATA)}"
+    yield from (
+        f"has a value of `{key}` that is neither true nor false"
+        for key in ("person", "invented", "weight")
+        if not isinstance(metadata.get(key, False), bool)
+    )
+    for key in REASONS:
+        if key in metadata:
+            yield from _reason_problems(key, metadata)
+    if metadata.get("invented") is True and "leaves_as_is" not in metadata:
         yield "is `invented` without a reason; expected `leaves_as_is`: what invents its values, and who decided"
     if not column.required or column.default is not None:
         yield "is optional or has a default, which a contract does not allow"
     if any(check.raise_warning for check in column.checks):
         yield "has a check that only warns, but a contract must refuse"
     kind = _kind(column)
+    if metadata.get("person") is True and kind in ("float", "boolean", "datetime"):
+        yield f"is the person, but has the type {kind}: people are numbered by integers, texts or categories"
+    if metadata.get("weight") is True and (kind not in ("integer", "float") or metadata.get("person") is True):
+        yield "is a `weight`, but no number, or the person: a weight is a positive number"
     if kind is None:
         shown = "no type" if column.dtype is None else f"the type {column.dtype}"
         yield f"has {shown}: there are integer, float, boolean, text, category and datetime types"
@@ -413,19 +492,21 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         yield from _scale_problems(metadata["scale"])
 
 
-def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
-    reason = metadata["leaves_as_is"]
-    expected = f"expected why it may be released unchanged, and who decided: at least {FEWEST_REASON_WORDS} words"
+def _reason_problems(key: str, metadata: Mapping[str, Any]) -> Iterable[str]:
+    reason, expected = metadata[key], f"expected {REASONS[key]}, and who decided: at least {FEWEST_REASON_WORDS} words"
     if not isinstance(reason, str):
-        yield f"has a `leaves_as_is` that is not text; {expected}"
+        yield f"has a `{key}` that is not text; {expected}"
     elif len(reason) > LONGEST_REASON:
-        yield f"has a `leaves_as_is` of {len(reason)} characters; expected at most {LONGEST_REASON}"
+        yield f"has a `{key}` of {len(reason)} characters; expected at most {LONGEST_REASON}"
     elif not is_printable(reason):
-        yield "has a `leaves_as_is` with characters that cannot be printed; expected plain text"
+        yield f"has a `{key}` with characters that cannot be printed; expected plain text"
     elif not has_words(reason):
-        yield f"has a `leaves_as_is` without a reason; {expected}"
-    if metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
-        yield "has a `leaves_as_is`, but is never released: it is a direct identifier, or the person. Remove it"
+        yield f"has a `{key}` without a reason; {expected}"
+    if key == "not_a_person":
+        if metadata.get("person") is True:
+            yield "has a `not_a_person`, but is the person. Remove one of them"
+    elif metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
+        yield f"has a `{key}`, but is never released: it is a direct identifier, or the person. Remove it"
 
 
 def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:

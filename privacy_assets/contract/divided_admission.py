@@ -20,7 +20,6 @@ import pandera.pandas as pandera
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.batches import NOT_EVALUATED, BatchAdmission, is_built_in, refusal
 from privacy_assets.contract.contract import TABLE, Failure, TableContract
 from privacy_assets.contract.conversion import TEXT_DTYPE, ColumnType, convert
@@ -104,7 +103,7 @@ class DividedAdmission:
     @property
     def task(self) -> AdmitRows:
         """The function that the workers apply to the rows of `columns`."""
-        kept = {*self._contract.released_columns, self._contract.person} | self._checked_here
+        kept = {*self._contract.released_columns, *self._contract.person_columns} | self._checked_here
         return AdmitRows(self._schema, tuple(name for name in self.columns if name in kept))
 
     def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
@@ -116,7 +115,8 @@ class DividedAdmission:
         types = {name: contract.required_type(name) for name in self.columns}
         coded = self._gather(answers, types)
         losses, checked = self._admission.losses(), self._admission.check_failures()
-        admitted = [name for name in self.columns if name in (*contract.released_columns, contract.person)]
+        kept = {*contract.released_columns, *contract.person_columns}
+        admitted = [name for name in self.columns if name in kept]
         frame = _in_order(coded, admitted, self._admission.counts[0])
         for name in frame.columns:
             frame[name] = _narrowed(frame[name], types[name])
@@ -127,10 +127,7 @@ class DividedAdmission:
             checked += contract.check_failures(whole, with_table_checks=not losses)
         if losses or checked:
             raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
-        people = frame[[name for name in admitted if name == contract.person]].copy()
-        if contract.person is not None:
-            frame[contract.person] = factorize_keys(frame[contract.person])
-        return AdmittedRows(frame[admitted], people)
+        return AdmittedRows(contract.with_people(frame), frame[list(contract.person_columns)].copy())
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
         with ColumnCoder() as coder:

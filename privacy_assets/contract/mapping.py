@@ -7,6 +7,8 @@
       age:     {type: integer, role: quasi_identifier, min: 0, max: 120}
       sex:     {type: category, role: quasi_identifier, categories: [female, male]}
       visits:  {type: integer, role: sensitive, nullable: true, min: 0}
+
+If each person has one row, no column is the person, and ``one_row_per_person: true`` stands next to ``columns``.
 """
 
 from __future__ import annotations
@@ -33,14 +35,23 @@ TYPES: Final[Mapping[str, str]] = {
 }
 """Types by their names in a mapping; ``datetime64[us, <time zone>]`` is also supported."""
 
-COLUMN_KEYS: Final = (
-    "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
-    "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented", "description", *FORMAT_KEYS,
-)  # fmt: skip
 METADATA: Final = (
-    *("role", "precision", "hierarchy", "scale", "person", "part_of", "leaves_as_is", "invented"),
+    *("role", "precision", "hierarchy", "scale", "person", "weight", "part_of", "invented"),
+    *("leaves_as_is", "not_a_person", "links_rows"),
     *FORMAT_KEYS,
 )
+COLUMN_KEYS: Final = (
+    *("type", "nullable", "unique", "min", "max", "categories", "isin", "ordered", "description"),
+    *METADATA,
+)
+REASONS: Final[Mapping[str, str]] = {
+    "leaves_as_is": "why it may be released unchanged",
+    "not_a_person": "what its values number",
+    "links_rows": "why the rows of a person may be released together",
+}
+"""Keys whose values are reasons, and what these say."""
+ONE_ROW_PER_PERSON: Final = "one_row_per_person"
+"""Key next to the columns: no person has several rows."""
 DRAFTED: Final = "drafted"
 """Key of a contract that was drafted from a table, and whose roles are not decided yet."""
 DECIDE: Final = "decide"
@@ -58,7 +69,8 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
     _require_decided(mapping)
-    problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key not in ("columns", DRAFTED)]
+    known = ("columns", DRAFTED, ONE_ROW_PER_PERSON)
+    problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key not in known]
     columns = {}
     for name, description in mapping["columns"].items():
         own = _problems(description)
@@ -68,7 +80,8 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
             problems += [f"column {str(name)!r} {problem}" for problem in wrong]
     if problems:
         raise InvalidSettingError(f"The contract cannot be read ({len(problems)} problems): {'; '.join(problems)}.")
-    return pa.DataFrameSchema(columns, strict=True)
+    unit = {key: mapping[key] for key in (ONE_ROW_PER_PERSON,) if key in mapping}
+    return pa.DataFrameSchema(columns, strict=True, metadata=unit)
 
 
 def _require_decided(mapping: Mapping[str, Any]) -> None:
@@ -77,6 +90,8 @@ def _require_decided(mapping: Mapping[str, Any]) -> None:
     is_open = [
         name for name, own in columns.items() if DECIDE in [each for each in own.values() if isinstance(each, str)]
     ]
+    if mapping.get(ONE_ROW_PER_PERSON) == DECIDE:
+        is_open.append(ONE_ROW_PER_PERSON)
     is_drafted = mapping.get(DRAFTED, False)
     if is_drafted is False and not is_open:
         return

@@ -91,7 +91,8 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 admitted = release.contract.admit(table)
             keep_people_of_source(storage, table, admitted)
-            if person is not None and (n_alike := table[person].nunique() - admitted[person].nunique()):
+            keys = list(release.contract.person_columns)
+            if person is not None and (n_alike := len(table[keys].drop_duplicates()) - admitted[person].nunique()):
                 counted["person_keys_spelled_alike"] = n_alike
             return admitted
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.columns.spelling import factorize_keys
+from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES
@@ -236,7 +236,8 @@ def _with_people(
     name = "person"
     while name in contract.columns:
         name += "_"
-    codes = iter(factorize_keys(pd.concat([table[contract.person] for table in others.values()])))
+    keys = pd.concat([table[list(contract.person_columns)] for table in others.values()])
+    codes = iter(pd.factorize(keys_of_rows(keys))[0])
     return {
         stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
     }, name
@@ -264,9 +265,13 @@ def _identifiers_verdict(contract: TableContract, table: pd.DataFrame) -> Verdic
 
 def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Evidence:
     roles = {str(name): contract.roles.get(str(name)) for name in table.columns}
-    subject = contract.person if roles.get(str(contract.person)) in ("sensitive", "other") else None
+    persons = contract.person_columns
+    is_counted = bool(persons) and all(roles.get(name) in ("sensitive", "other") for name in persons)
+    subject = contract.person if is_counted else None
+    if is_counted and len(persons) > 1:
+        table = table.assign(**{str(subject): pd.factorize(keys_of_rows(table[list(persons)]))[0]})
     known = [name for name, role in roles.items() if role not in ("sensitive", "other")]
-    sensitive = [name for name, role in roles.items() if role == "sensitive" and name != subject]
+    sensitive = [name for name, role in roles.items() if role == "sensitive" and not (is_counted and name in persons)]
     if not known:
         raise InvalidTableError(
             f"An attacker knows none of the {len(roles)} columns of the table: all of them are sensitive or other in "
@@ -275,6 +280,6 @@ def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Eviden
         )
     report = verify_anonymity(table, known, sensitive, subject=subject)
     # An attacker who knows the person column knows the person, however many rows they have.
-    header = report.to_header() | ({"k_people": 1} if contract.person in known else {})
+    header = report.to_header() | ({"k_people": 1} if persons and set(persons) <= {*known} else {})
     figures = figures_of(ANONYMITY, {ANONYMITY: header})
     return Evidence("anonymized", "anonymized", tuple(table.columns), {}, {}, measured={ANONYMITY: figures})

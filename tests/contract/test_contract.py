@@ -448,10 +448,6 @@ class TestBadContracts:
         with pytest.raises(InvalidSettingError, match=reason):
             TableContract(pa.DataFrameSchema({"a": pa.Column(int, metadata={"role": "other"}, **column)}))
 
-    def test_two_person_columns_are_refused(self):
-        with pytest.raises(InvalidSettingError, match=r"`person` is set on \['a', 'b'\]"):
-            contract(a={"type": "integer", "person": True}, b={"type": "integer", "person": True})
-
     @pytest.mark.parametrize(
         ("own", "reason"),
         [

@@ -156,7 +156,24 @@ class ColumnYaml(YamlSettings):
         "ordinal, interval or hierarchy.",
         examples=["ordinal"],
     )
-    person: Flag = Field(False, description="Whether this is the column with the person of each row.", examples=[True])
+    person: Flag = Field(
+        False,
+        description="Whether the column numbers the people whose the rows are; several columns with it do so together.",
+        examples=[True],
+    )
+    weight: Flag = Field(False, description="Whether the column is a survey weight: positive numbers.", examples=[True])
+    not_a_person: str | None = Field(
+        None,
+        description="What the values of the column number although they repeat like people, and who decided: from 3 "
+        "words to 500 characters, published with the release.",
+        examples=["Schools of the pupils, checked by the data protection officer"],
+    )
+    links_rows: str | None = Field(
+        None,
+        description="Why the column may be released although it shows which rows are of one person, and who decided; "
+        "the people are then counted for readers who know several rows of a person.",
+        examples=["Needed to follow customers over time, decided by the data protection officer"],
+    )
     part_of: str | None = Field(
         None,
         description="A name for the column that this one and others of its role are parts of, such as year, month and "
@@ -198,6 +215,12 @@ class ContractYaml(YamlSettings):
         description="Every column of the table; any other column is an error.", examples=[EXAMPLE_COLUMNS]
     )
 
+    one_row_per_person: Flag = Field(
+        False,
+        description="Whether each person has one row. A contract has either this statement or a column that is the "
+        "person.",
+        examples=[True],
+    )
     drafted: Flag = Field(
         False,
         description="True in a contract that was drafted from a table: it is refused until somebody reviews the "
@@ -208,7 +231,8 @@ class ContractYaml(YamlSettings):
     def build(self) -> TableContract:
         """Return the contract."""
         columns = {name: column.given() for name, column in self.columns.items()}
-        return TableContract.from_mapping({"columns": columns, "drafted": self.drafted})
+        own = {"one_row_per_person": self.one_row_per_person, "drafted": self.drafted}
+        return TableContract.from_mapping({"columns": columns} | own)
 
 
 ResolvedContract: TypeAlias = Annotated[

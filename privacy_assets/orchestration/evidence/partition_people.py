@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.contract.conversion import convert
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.spending import ledger_of
@@ -27,8 +27,9 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
     if not release.budget.partitions_are_disjoint or person is None:
         return
     store = ledger_of(storage).people
-    persons, _ = convert(table[person], release.contract.required_type(person))
-    codes, people = pd.factorize(spelled_keys(persons))
+    contract = release.contract
+    keys = {name: convert(table[name], contract.required_type(name)).column for name in contract.person_columns}
+    codes, people = pd.factorize(keys_of_rows(pd.DataFrame(keys)))
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)
@@ -63,8 +64,9 @@ def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
     if not len(codes) or codes.min() < 0 or codes.max() >= len(hashes):
         return ""
     # The text '007' and the number 7 are the same person with two hashes.
-    own = release.contract.required_type(person)
-    return store.keep_people(hashes[codes], f"{person}: {own.label}, {own.format}")
+    types = {name: release.contract.required_type(name) for name in release.contract.person_columns}
+    written = "; ".join(f"{name}: {own.label}, {own.format}" for name, own in types.items())
+    return store.keep_people(hashes[codes], written)
 
 
 def _path(storage: Storage) -> Path:

@@ -21,6 +21,7 @@ COLUMNS = {
     "plan": {"type": "category", "role": "quasi_identifier", "categories": ["free", "single"]},
     "diagnosis": {"type": "text", "role": "sensitive"},
 }
+NUMBER = {"type": "text", "role": "direct_identifier"}
 BASE = {"source": {"file": "people.csv"}, "contract": {"columns": COLUMNS}, "policy": "research_sharing"}
 ANONYMIZED = {"anonymized": {"k": 3}}
 PRIVATE = {
@@ -325,6 +326,11 @@ CASES = {
         {"contract": {"columns": ["age"]}},
         "['age'] is not of type 'object'",
     ),
+    "ContractYaml.one_row_per_person": (
+        {"contract": {"columns": COLUMNS | {"patient": NUMBER}, "one_row_per_person": True}},
+        {"contract": {"columns": COLUMNS, "one_row_per_person": True}},
+        "it says both `one_row_per_person` and that ['patient'] number the people",
+    ),
     "ContractYaml.drafted": (
         {"contract": {"columns": COLUMNS | {"age": {"type": "integer", "role": "other"}}, "drafted": False}},
         {"contract": {"columns": COLUMNS, "drafted": True}},
@@ -383,9 +389,24 @@ CASES = {
         "has a scale that cannot be used: The scale is 'round'. Expected one of",
     ),
     "ColumnYaml.person": (
-        column("patient", person=False),
         column("age", person=True),
-        "`person` is set on ['patient', 'age']; at most one column may be the person",
+        column("joined", person=True),
+        "column 'joined' is the person, but has the type datetime",
+    ),
+    "ColumnYaml.weight": (
+        column("income", weight=True),
+        column("diagnosis", weight=True),
+        "column 'diagnosis' is a `weight`, but no number",
+    ),
+    "ColumnYaml.not_a_person": (
+        column("age", not_a_person="Years of age, as the data office knows"),
+        column("age", not_a_person="no"),
+        "column 'age' has a `not_a_person` without a reason; expected what its values number",
+    ),
+    "ColumnYaml.links_rows": (
+        column("diagnosis", links_rows="Needed to follow people, says the data office"),
+        column("patient", links_rows="Needed to follow people, says the data office"),
+        "column 'patient' has a `links_rows`, but is never released",
     ),
     "ColumnYaml.format": (
         column("joined", format="%d.%m.%Y"),
