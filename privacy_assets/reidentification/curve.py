@@ -22,13 +22,13 @@ _LARGER_IS_WORSE = (
     "share_below_k",
 )
 _SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candidates")
-_WITH_INTERVAL = (
+WITH_INTERVAL = (
     "mean_reidentification_probability",
     "share_of_singletons",
     "share_below_k",
     "mean_nonspecificity",
 )
-INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in _WITH_INTERVAL for end in ("low", "high"))
+INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in WITH_INTERVAL for end in ("low", "high"))
 
 # Counts, by set and record, that are made before it is known whether all are needed: 32 MiB.
 MOST_COUNTED_AHEAD = 1 << 22
@@ -158,17 +158,19 @@ class CurveSearch:
         """Return the ends of the intervals; a record never has fewer candidates than if all columns are known."""
         found: dict[str, float | None] = {}
         if len(sizes) == self.index.n_released:
-            for name in _WITH_INTERVAL:
+            for name in WITH_INTERVAL:
                 found[f"{name}_low"] = found[f"{name}_high"] = figures[name]
             return found
-        for name in _WITH_INTERVAL:
+        for name in WITH_INTERVAL:
             if figures[name] is None:
                 found[f"{name}_low"] = found[f"{name}_high"] = None
                 continue
             # For any set of the columns, however it was chosen.
-            log_n_means = log(len(_WITH_INTERVAL)) + len(self.columns) * log(2)
+            log_n_means = log(len(WITH_INTERVAL)) + len(self.columns) * log(2)
             least, most, mean_of_all = self.bounds[name]
-            low, high = mean_interval(_values(name, sizes, self.k), self.index.n_released, least, most, log_n_means)
+            low, high = mean_interval(
+                values_of_figure(name, sizes, self.k), self.index.n_released, least, most, log_n_means
+            )
             if name in _SMALLER_IS_WORSE:
                 low = max(low, min(mean_of_all, figures[name]))
             else:
@@ -180,9 +182,9 @@ class CurveSearch:
     def bounds(self) -> dict[str, tuple[float, float, float]]:
         """Smallest and largest value of a record for any set, and the mean if all columns are known, by figure."""
         found = {}
-        for name in _WITH_INTERVAL:
+        for name in WITH_INTERVAL:
             of_all, of_none = (
-                _values(name, own, self.k) for own in (self.sizes_of_all, np.array([self.index.n_units]))
+                values_of_figure(name, own, self.k) for own in (self.sizes_of_all, np.array([self.index.n_units]))
             )
             ends = (of_all.min(), of_all.max(), of_none[0])
             found[name] = (float(min(ends)), float(max(ends)), float(of_all.mean()))
@@ -232,7 +234,7 @@ class CurveSearch:
         )
 
 
-def _values(name: str, sizes: NDArray[np.int64], k: int | None) -> NDArray[np.float64]:
+def values_of_figure(name: str, sizes: NDArray[np.int64], k: int | None) -> NDArray[np.float64]:
     """Return the value of each record whose mean a figure is."""
     if name == "mean_reidentification_probability":
         return np.asarray(1 / sizes, np.float64)

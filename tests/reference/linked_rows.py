@@ -1,0 +1,49 @@
+"""People who are left for an attacker who knows several rows of a person, by trying everything.
+
+A box is a list of sets of codes, one per column; a row is a tuple of codes.
+"""
+
+from itertools import combinations, permutations
+
+
+def fits(row, box):
+    return all(code in own for code, own in zip(row, box, strict=True))
+
+
+def people_left(known, boxes, people, groups):
+    """The people with a group in which different rows fit the known rows, if rows of other people do not count."""
+    left = set()
+    for person, group in set(zip(people, groups, strict=True)):
+        own = [b for b, p, g in zip(boxes, people, groups, strict=True) if (p, g) == (person, group)]
+        for chosen in permutations(own, len(known)):
+            if all(fits(row, box) for row, box in zip(known, chosen, strict=True)):
+                left.add(person)
+    return left
+
+
+def values_left(known, boxes, values):
+    """The values of which different rows fit the known rows."""
+    return people_left(known, boxes, values, [0] * len(values))
+
+
+def fewest(n_rows, rows, boxes, people, groups):
+    """The fewest people left by any ``n_rows`` rows of a group, or by all of a smaller one, for each person."""
+    found = {}
+    for person, group in set(zip(people, groups, strict=True)):
+        own = [row for row, p, g in zip(rows, people, groups, strict=True) if (p, g) == (person, group)]
+        sizes = [len(people_left(known, boxes, people, groups)) for known in combinations(own, min(n_rows, len(own)))]
+        found[person] = min([*sizes, found.get(person, len(rows))])
+    return found
+
+
+def groups_of(links):
+    """Groups of rows that share a value of some column, as sets, by merging them until nothing changes."""
+    n = len(links[0]) if links else 0
+    groups = [{i} for i in range(n)]
+    for i, j in combinations(range(n), 2):
+        if any(column[i] == column[j] for column in links):
+            one = next(g for g in groups if i in g)
+            other = next(g for g in groups if j in g)
+            if one is not other:
+                groups = [g for g in groups if g is not one and g is not other] + [one | other]
+    return {frozenset(g) for g in groups}
