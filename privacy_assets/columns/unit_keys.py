@@ -16,10 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-FEWEST_VALUES: Final = 10
-"""Fewest values of a key, and fewest that repeat."""
-MOST_DISTINCT: Final = 0.98
-"""Largest share of the rows that may have a value of their own: numbers of rows are no keys of people."""
+from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
+
 FEWEST_EXPECTED: Final = 25.0
 """Fewest exceptions that chance must predict before it counts that there are few."""
 TOLERATED: Final = 0.2
@@ -28,9 +26,10 @@ FEWEST_MEASURED: Final = 20
 """Values from which a number is a measure, and not the number of a state."""
 MOST_RUNS: Final = 0.34
 """Runs beyond the fewest, in the order of a key, up to which a column is the key made coarser."""
+MOST_RUNS_OF_PARTS: Final = 0.7
+"""The same for parts of codes, because serial numbers run with whatever changed while they were given."""
 FEWEST_RUNS_TO_LOSE: Final = 5
 """Runs that chance must make beyond the fewest before it counts that there are few."""
-ALMOST_AS_MANY: Final = 0.95
 MOST_ROWS: Final = 30_000
 """Rows that are compared; of larger tables all rows of some values, because a sample of rows has no repeats."""
 FEWEST_ROWS: Final = 4_000
@@ -42,8 +41,6 @@ MOST_PAIRS: Final = 20_000
 FEWEST_COMPARED: Final = 20
 FEW_PAIRS: Final = 8
 """Possible pairs of values for each row up to which they are counted in an array."""
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,8 @@ class UnitKey:
         Those of the facts that are numbers or times of at least 20 values.
     halves : tuple of str
         Columns with which it has each pair of values once.
+    made_by : str
+        How it was made of the column, if it is not the column itself.
     """
 
     column: str
@@ -72,6 +71,7 @@ class UnitKey:
     facts: tuple[str, ...]
     measures: tuple[str, ...] = ()
     halves: tuple[str, ...] = ()
+    made_by: str = ""
 
     @property
     def is_strong(self) -> bool:
@@ -92,23 +92,26 @@ def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[Un
     Returns
     -------
     tuple of UnitKey
-        Those with more facts first. A table has the same ones whenever it is examined.
+        Columns before what was made of them, of each the best, and those with more facts first. A table has the same
+        ones whenever it is examined.
     """
     random = np.random.default_rng(0)
-    every = {str(name): _codes(table.iloc[:, place]) for place, name in enumerate(table.columns)}
-    kinds = dict(zip(every, table.dtypes, strict=True))
-    varied = {name: own for name, own in every.items() if own.max(initial=-1) > 0}
-    place_of = dict(zip(every, range(len(every)), strict=True))
-    names = [name for name in varied if _may_be_key(kinds[name], table.iloc[:, place_of[name]], varied[name])]
-    n_compared = max(FEWEST_COMPARED, MOST_PAIRS // max(len(names), 1))
+    kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
+    read = {name: code_column(table.iloc[:, place]) for place, name in enumerate(kinds)}
+    varied = {name: own for name, own in read.items() if own.codes.max(initial=-1) > 0}
+    n_numbering = max(sum(own.may_number for own in varied.values()), 1)
+    compared, n_compared = list(varied), max(FEWEST_COMPARED, MOST_PAIRS // n_numbering)
     if len(varied) > n_compared:
-        drawn = random.choice(list(varied), n_compared, replace=False).tolist()
-        compared = {name: varied[name] for name in drawn}
-    else:
-        compared = varied
-    most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // max(len(names) * len(compared), 1)))
-    found = [_unit_key(name, varied[name], compared, kinds, codes, random, most_rows) for name in names]
-    return tuple(sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each)))
+        compared = random.choice(compared, n_compared, replace=False).tolist()
+    others = {name: varied[name].codes for name in compared}
+    most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
+    found = [_unit_key(each, others, kinds, codes, most_rows) for each in candidates_of(varied)]
+    found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
+    best_made = {each.column: each for each in reversed(found) if each.made_by}
+    return (
+        *(each for each in found if not each.made_by),
+        *sorted(best_made.values(), key=lambda each: -_strength(each)),
+    )
 
 
 def _strength(key: UnitKey) -> int:
@@ -116,14 +119,10 @@ def _strength(key: UnitKey) -> int:
 
 
 def _unit_key(
-    name: str,
-    column: Codes,
-    others: dict[str, Codes],
-    kinds: dict[str, Any],
-    codes: Collection[str],
-    random: np.random.Generator,
-    most_rows: int,
+    candidate: Candidate, others: dict[str, Codes], kinds: dict[str, Any], codes: Collection[str], most_rows: int
 ) -> UnitKey:
+    random, column = np.random.default_rng(0), candidate.codes
+    most_runs = MOST_RUNS_OF_PARTS if candidate.is_part else MOST_RUNS
     has_value = np.flatnonzero(column >= 0)
     n_rows, n_values = len(has_value), int(column.max()) + 1
     if len(has_value) > most_rows:
@@ -131,44 +130,25 @@ def _unit_key(
         has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
     key = _numbered(column[has_value])
     held, halves = {}, []
+    apart = {name: _numbered(others[name][has_value] + 1) for name in candidate.apart if name in others}
     for other, its_codes in others.items():
         own = _numbered(its_codes[has_value] + 1)
-        if other == name or own.max() < 1:
+        if other == candidate.column or other in apart or own.max() < 1:
             continue
         if _determines(key, own, random):
             is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and _determines(own, key, random)
-            if not is_its_name and not _is_coarser(key, own):
+            if not is_its_name and not _is_coarser(key, own, most_runs):
                 held[other] = own
-        if _is_other_half(key, own):
+        if candidate.may_be_half and _is_other_half(key, own):
             halves.append(other)
     facts: list[str] = []
     for other in sorted(held, key=lambda each: -int(held[each].max())):
-        if not any(_determines(held[kept], held[other], random) for kept in facts):
+        known = [*apart.values(), *(held[kept] for kept in facts)]
+        if not any(_determines(each, held[other], random) for each in known):
             facts.append(other)
+    facts = facts if len(facts) >= candidate.fewest_facts else []
     measures = [each for each in facts if each not in codes and _is_measure(kinds[each], held[each])]
-    return UnitKey(name, n_values, n_rows, tuple(facts), tuple(measures), tuple(halves))
-
-
-def _codes(column: pd.Series[Any]) -> Codes:
-    """Return the place of each value in sorted order, -1 for a missing one; nothing for what cannot be compared."""
-    try:
-        return pd.factorize(column, sort=True)[0].astype(np.int64)
-    except TypeError:
-        return np.zeros(len(column), np.int64)
-
-
-def _may_be_key(kind: Any, column: pd.Series[Any], codes: Codes) -> bool:
-    """Whether values of this kind can number people: whole numbers, texts, categories; enough of them, and repeated."""
-    sizes = np.bincount(codes[codes >= 0])
-    if len(sizes) < FEWEST_VALUES or len(sizes) > MOST_DISTINCT * sizes.sum() or (sizes > 1).sum() < FEWEST_VALUES:
-        return False
-    types = pd.api.types
-    if types.is_bool_dtype(kind) or types.is_datetime64_any_dtype(kind) or types.is_timedelta64_dtype(kind):
-        return False
-    if types.is_float_dtype(kind):
-        values = column.dropna().to_numpy(np.float64)
-        return bool((values == np.floor(values)).all())
-    return True
+    return UnitKey(candidate.column, n_values, n_rows, tuple(facts), tuple(measures), tuple(halves), candidate.made_by)
 
 
 def _is_measure(kind: Any, codes: Codes) -> bool:
@@ -214,14 +194,14 @@ def _determines(key: Codes, column: Codes, random: np.random.Generator) -> bool:
     return expected >= FEWEST_EXPECTED and found <= TOLERATED * expected
 
 
-def _is_coarser(key: Codes, column: Codes) -> bool:
+def _is_coarser(key: Codes, column: Codes, most_runs: float) -> bool:
     """Whether a column is the key made coarser: in the key's order its values come in few runs, as bands do."""
     column = column[np.unique(key, return_index=True)[1]]
     counts = np.bincount(column)
     counts = counts[counts > 0]
     fewest, by_chance = len(counts), len(column) - (counts * (counts - 1)).sum() / len(column)
     runs = 1 + int((column[1:] != column[:-1]).sum())
-    return bool(by_chance - fewest < FEWEST_RUNS_TO_LOSE or runs - fewest <= MOST_RUNS * (by_chance - fewest))
+    return bool(by_chance - fewest < FEWEST_RUNS_TO_LOSE or runs - fewest <= most_runs * (by_chance - fewest))
 
 
 def _is_other_half(key: Codes, column: Codes) -> bool:

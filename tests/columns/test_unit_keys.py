@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.columns import unit_keys
+from privacy_assets.columns import key_candidates, unit_keys
 from privacy_assets.columns.unit_keys import find_unit_keys
 from tests.examples import examples
 
 
 def keys_of(table, **given):
-    return {key.column: key for key in find_unit_keys(table, **given)}
+    return {key.column: key for key in find_unit_keys(table, **given) if not key.made_by}
 
 
 def visits(n_people=200, n_rows=4, seed=0):
@@ -93,6 +93,91 @@ def cross_section(n=2_000, seed=0):
 @pytest.mark.parametrize("n", [300, 2_000, 20_000])
 def test_no_column_of_a_table_with_one_row_per_person_is_strong(n):
     assert {name: key for name, key in keys_of(cross_section(n)).items() if key.is_strong} == {}
+
+
+def of_the_order(table):
+    """Return who each row is of, in the order of people, and the number of each row among those of its person."""
+    who = pd.factorize(table["who"])[0]
+    return who, table.groupby(who).cumcount().to_numpy()
+
+
+HIDING_PLACES = {
+    "a suffix": lambda who, visit: {"visit": [f"P{1000 + a}-{b}" for a, b in zip(who, visit, strict=True)]},
+    "a prefix": lambda who, visit: {"visit": [f"{b}/{1000 + a}" for a, b in zip(who, visit, strict=True)]},
+    "the middle": lambda who, visit: {"visit": [f"{1000 + a}.{b}.x{b}" for a, b in zip(who, visit, strict=True)]},
+    "the first digits": lambda who, visit: {"visit": 10 * who + visit},
+    "more first digits": lambda who, visit: {"visit": (100 * who + visit).astype("float64")},
+    "the first characters": lambda who, visit: {"visit": [f"P{a:04d}{b:02d}" for a, b in zip(who, visit, strict=True)]},
+    "two columns": lambda who, visit: {"visit": who // 20 + 100, "and": who % 20},
+    "links": lambda who, visit: {
+        "visit": 7_000 - 3 * np.arange(len(who)),
+        "before": pd.Series(7_003 - 3 * np.arange(len(who)), dtype="Int64").mask(visit == 0),
+    },
+    "an order": lambda who, visit: {"visit": np.arange(len(who)) ** 2},
+}
+
+
+@pytest.mark.parametrize("place", HIDING_PLACES)
+def test_a_number_of_people_is_found_where_it_hides(place):
+    table = visits(300).sort_values("who", ignore_index=True)
+    table["region"] = np.random.default_rng(1).integers(0, 6, 300)[table.index // 4]
+    who, visit = of_the_order(table)
+    table = table.drop(columns="who").assign(
+        **HIDING_PLACES[place](who * 7 % 300 if place != "an order" else who, visit)
+    )
+    found = {key.column: key for key in find_unit_keys(table.sample(frac=1, random_state=0)) if key.made_by}
+    key = found["and" if place == "two columns" else "visit"]
+    assert {"age", "region"} & set(key.facts)
+    assert key.is_strong
+
+
+@pytest.mark.parametrize("n", [300, 2_000, 20_000])
+def test_nothing_hides_in_a_table_with_one_row_per_person(n):
+    table = cross_section(n)
+    random = np.random.default_rng(1)
+    table["number"], table["uuid"] = (
+        np.arange(n),
+        [f"{each:016x}-{each % 97:04x}" for each in random.integers(0, 2**60, n)],
+    )
+    table["rank"], table["day"] = (
+        random.permutation(n),
+        [f"2024-{each % 12 + 1:02d}-{each % 28 + 1:02d}" for each in range(n)],
+    )
+    assert [key for key in find_unit_keys(table) if key.is_strong] == []
+
+
+def test_serial_numbers_given_by_place_and_day_are_no_people():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"place": np.repeat(np.arange(12), 200), "day": random.integers(0, 90, 2_400)})
+    table = table.sort_values(["place", "day"], ignore_index=True).assign(number=np.arange(2_400))
+    table["age"], table["sex"] = random.integers(18, 90, 2_400), random.integers(0, 2, 2_400)
+    assert [key for key in find_unit_keys(table) if key.is_strong and key.made_by] == []
+
+
+def test_parts_and_orders_of_a_large_table_are_examined_in_its_middle(monkeypatch):
+    monkeypatch.setattr(key_candidates, "MOST_IN_ORDER", 600)
+    table = visits(1_000).sort_values("who", ignore_index=True)
+    table["region"] = np.random.default_rng(1).integers(0, 6, 1_000)[table.index // 4]
+    who, visit = of_the_order(table)
+    for made in ({"visit": 10 * who + visit}, {"visit": np.arange(len(who))}, {"visit": who // 20, "and": who % 20}):
+        found = find_unit_keys(table.drop(columns="who").assign(**made))
+        assert next(key.column for key in found if key.is_strong and key.made_by) == "visit"
+
+
+visits_before = st.lists(st.integers(-1, 11), min_size=1, max_size=12)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(visits_before)
+def test_linked_rows_are_those_that_links_lead_to(before):
+    before = [each if each < len(before) else -1 for each in before]
+    group = list(range(len(before)))
+    for _ in before:
+        for row, other in enumerate(before):
+            if other >= 0:
+                group[row] = group[other] = min(group[row], group[other])
+    found = key_candidates._connected(np.array(before)).tolist()
+    assert [[a == b for a in found] for b in found] == [[a == b for a in group] for b in group]
 
 
 def test_numbers_of_places_are_no_measures():

@@ -1,0 +1,189 @@
+"""What may number people: the columns themselves, and what can be made of them if the number hides.
+
+It can hide in part of a code (`P123-4`, or 1234 for visit 4 of person 123), in two columns together, in links from each
+visit to the one before, or in the order of a serial number. Not tried are numbers that are encrypted together with the
+one of the visit, three columns together, pairs beyond the columns with most values, and links through a third column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations, permutations
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+FEWEST_VALUES: Final = 10
+"""Fewest values of a key, and fewest that repeat."""
+MOST_DISTINCT: Final = 0.98
+"""Largest share of the rows that may have a value of their own: numbers of rows are no keys of people."""
+ALMOST_AS_MANY: Final = 0.95
+MOST_ENDS: Final = 0.5
+"""Largest share of codes with a rest of their own: numbers of visits repeat, serial numbers do not."""
+MOST_PAIRED: Final = 10
+"""Columns that are paired, those with most values."""
+FACTS_OF_A_PAIR: Final = 3
+"""Facts that two columns must have together; states and years have two."""
+NEARLY_UNIQUE: Final = 0.9
+"""Share of different values in columns that link visits, and of those that occur in the other."""
+MOST_NEIGHBORS_APART: Final = 0.8
+"""Share of the different neighbors by chance in the order of a serial number: they guess people as well as k = 5."""
+FEWEST_RUNS: Final = 1.5
+"""Runs in the order of a serial number for each value: bands and dates have one."""
+MOST_IN_ORDER: Final = 200_000
+"""Codes, pairs, or rows in an order that are examined: in the middle, or all of some values."""
+
+Codes = NDArray[np.int64]
+WORD: Final = re.compile(r"[^\W_]+")
+
+
+class CodedColumn(NamedTuple):
+    """The place of each value in sorted order, -1 for a missing one; the values; and whether they may number people."""
+
+    codes: Codes
+    distinct: pd.Index[Any]
+    may_number: bool
+
+
+class Candidate(NamedTuple):
+    """A column that may number people, or what was made of it; what a column ``apart`` determines alone is no fact."""
+
+    column: str
+    codes: Codes
+    made_by: str = ""
+    apart: tuple[str, ...] = ()
+    fewest_facts: int = 0
+    may_be_half: bool = False
+    is_part: bool = False
+
+
+def code_column(column: pd.Series[Any]) -> CodedColumn:
+    """Return the codes of a column; a single one if its values cannot be compared."""
+    try:
+        codes, found = pd.factorize(column, sort=True)
+    except TypeError:
+        return CodedColumn(np.zeros(len(column), np.int64), pd.Index([0]), may_number=False)
+    values: pd.Index[Any] = pd.Index(found)
+    if isinstance(values, pd.CategoricalIndex):
+        values = values.astype(values.categories.dtype)
+    return CodedColumn(codes.astype(np.int64), values, _may_number(values))
+
+
+def _may_number(values: pd.Index[Any]) -> bool:
+    """Whether values of this kind can number people: whole numbers and texts."""
+    kind = values.dtype
+    if types.is_bool_dtype(kind) or types.is_datetime64_any_dtype(kind) or types.is_timedelta64_dtype(kind):
+        return False
+    if types.is_float_dtype(kind):
+        numbers = values.to_numpy(np.float64)
+        return bool((numbers == np.floor(numbers)).all())
+    return True
+
+
+def candidates_of(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+    """Yield the candidates of which enough values repeat, one at a time, because each has as many codes as rows."""
+    numbering = {name: own for name, own in columns.items() if own.may_number}
+    columns_alone = (Candidate(name, own.codes, may_be_half=True) for name, own in numbering.items())
+    pairs, links = _pairs_of_columns(numbering), _linked_visits(numbering)
+    for each in chain(columns_alone, _parts_of_codes(numbering), pairs, links, _runs(columns)):
+        if _repeats(each.codes):
+            yield each
+
+
+def _repeats(codes: Codes) -> bool:
+    sizes = np.bincount(codes[codes >= 0])
+    return bool(FEWEST_VALUES <= len(sizes) <= MOST_DISTINCT * sizes.sum() and (sizes > 1).sum() >= FEWEST_VALUES)
+
+
+def _parts_of_codes(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+    for name, own in columns.items():
+        # Neighbors have the same first parts.
+        begin = max(len(own.distinct) - MOST_IN_ORDER, 0) // 2
+        for made_by, parts in _parts(own.distinct[begin : begin + MOST_IN_ORDER]).items():
+            numbered, own_parts = pd.factorize(pd.Index(parts), sort=True, use_na_sentinel=False)
+            if len(own_parts) < ALMOST_AS_MANY * len(numbered):
+                place_of = np.full(len(own.distinct) + 1, -1)
+                place_of[begin : begin + len(numbered)] = numbered
+                is_whole = "separator" in made_by
+                yield Candidate(name, place_of[own.codes], made_by, may_be_half=is_whole, is_part=True)
+
+
+def _parts(values: pd.Index[Any]) -> dict[str, Sequence[Any] | NDArray[Any]]:
+    """Return the parts of numbers or codes that may be those of a person, by how they are made."""
+    if types.is_numeric_dtype(values.dtype):
+        numbers = values.to_numpy()
+        return {"without its last digit": numbers // 10, "without its last two digits": numbers // 100}
+    texts, found = [str(value) for value in values], dict[str, Sequence[Any] | NDArray[Any]]()
+    nearly_all = ALMOST_AS_MANY * len(texts)
+    if sum(text[-1:].isdigit() for text in texts) >= nearly_all:
+        found["without its last digit"] = [text[:-1] for text in texts]
+        found["without its last two digits"] = [text[:-2] for text in texts]
+    split = [WORD.findall(text) if any(map(str.isdigit, text)) else [] for text in texts]
+    if sum(len(words) > 1 for words in split) >= nearly_all:
+        places = {"first": 1, "last": -1} if max(map(len, split)) > 2 else {"last": -1}
+        for which, place in places.items():
+            begins, ends = (["-".join(words[own]) for words in split] for own in (slice(place), slice(place, None)))
+            if len(set(ends)) <= MOST_ENDS * len(texts):
+                found[f"up to its {which} separator"] = begins
+            if len(set(begins)) <= MOST_ENDS * len(texts):
+                found[f"after its {which} separator"] = ends
+    return found
+
+
+def _pairs_of_columns(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+    enough = [name for name, own in columns.items() if len(own.distinct) >= FEWEST_VALUES]
+    most = sorted(enough, key=lambda name: -len(columns[name].distinct))[:MOST_PAIRED]
+    for name, other in combinations(most, 2):
+        own, its = columns[name], columns[other]
+        drawn = np.random.default_rng(0).random(len(own.distinct) + 1) <= MOST_IN_ORDER / len(own.codes)
+        used = np.flatnonzero((own.codes >= 0) & (its.codes >= 0) & drawn[own.codes])
+        codes = np.full(len(own.codes), -1)
+        pairs = own.codes[used] * len(its.distinct) + its.codes[used]
+        codes[used] = np.unique(pairs, return_inverse=True)[1]
+        yield Candidate(name, codes, f"with {other}", (name, other), FACTS_OF_A_PAIR)
+
+
+def _linked_visits(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+    """Yield the rows that equal values of two nearly unique columns connect, as of a visit and the one before it."""
+    unique = {name: own for name, own in columns.items() if len(own.distinct) >= NEARLY_UNIQUE * (own.codes >= 0).sum()}
+    for (name, own), (other, its) in permutations(unique.items(), 2):
+        places = own.distinct.get_indexer(its.distinct)
+        if (places >= 0).mean() < NEARLY_UNIQUE:
+            continue
+        row_of = np.full(len(own.distinct) + 1, -1)
+        row_of[own.codes] = np.arange(len(own.codes))
+        row_of[-1] = -1
+        before = row_of[np.append(places, -1)[its.codes]]
+        yield Candidate(name, _connected(before), f"linked by {other}")
+
+
+def _connected(before: Codes) -> Codes:
+    """Return the group of each row, given the row before it, or -1."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    after = np.flatnonzero(before >= 0)
+    links = coo_array((np.ones(len(after), np.int8), (before[after], after)), (len(before), len(before)))
+    return np.asarray(connected_components(links, directed=False)[1], np.int64)
+
+
+def _runs(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+    """Yield the runs of other columns in the order of a serial number."""
+    for name, own in columns.items():
+        if len(own.distinct) <= MOST_DISTINCT * len(own.codes):
+            continue
+        begin = max(len(own.codes) - MOST_IN_ORDER, 0) // 2
+        order = np.argsort(own.codes, kind="stable")[begin : begin + MOST_IN_ORDER]
+        for other, its in columns.items():
+            ordered = order[its.codes[order] >= 0]
+            runs = np.append(0, np.cumsum(np.diff(its.codes[ordered]) != 0))
+            shares = np.bincount(its.codes[ordered]) / max(len(ordered), 1)
+            by_chance = 1 + MOST_NEIGHBORS_APART * (len(ordered) - 1) * (1 - (shares**2).sum())
+            if FEWEST_RUNS * (shares > 0).sum() <= runs[-1] + 1 <= by_chance:
+                codes = np.full(len(own.codes), -1)
+                codes[ordered] = runs
+                yield Candidate(name, codes, f"in its order, in runs of {other}", (other,))
