@@ -84,7 +84,8 @@ def _search(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFra
     measure_column_changes(of_people, assess_preprocessed(of_people, MpuccSettings(max_baseline_cols=2)), max_columns=1)
     assess_mpuccs(*tables)
     assess_mpuccs(*tables, max_combinations=6)
-    assess_disclosure(*tables)
+    others = control.assign(person=control["person"] + len(control))
+    assess_disclosure(original, synthetic, others, person="person", synthetic_person="person")
 
 
 def _release_and_attack(table: pd.DataFrame) -> None:

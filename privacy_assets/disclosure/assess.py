@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
-from privacy_assets.disclosure.criteria import CRITERIA, Evidence
+from privacy_assets.disclosure.criteria import Evidence
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
@@ -62,6 +62,7 @@ def assess_disclosure(
     seed: int = 0,
     sample: int | None = None,
     person: str | None = None,
+    synthetic_person: str | None = None,
     invented: Sequence[str] = (),
     n_threads: int | None = None,
     progress: Callable[[DisclosureProgress], None] | None = None,
@@ -90,6 +91,9 @@ def assess_disclosure(
     person : str, optional
         Column of original and control with the person of each row; it is not compared, and the synthetic table does not
         have it. Default: every record is a person.
+    synthetic_person : str, optional
+        Column of the synthetic table with the synthetic person of each row. It adds the criterion ``nearest_person``,
+        and is compared only if the original has it, too.
     invented : sequence of str
         Columns of invented values, such as names by a generator: nobody knows them, if nine in ten are nobody's.
     n_threads : int, optional
@@ -122,7 +126,9 @@ def assess_disclosure(
             "them, leakage cannot be distinguished from chance. Split the records before they are synthesized. Nothing "
             "was assessed."
         )
-    frames, people = separate_people({"original": original, "synthetic": synthetic, "control": control}, person)
+    frames, people = separate_people(
+        {"original": original, "synthetic": synthetic, "control": control}, person, synthetic_person
+    )
     columns = check_columns(frames)
     attack_columns = np.array(settings.known_of(columns))
     records = pool_records(frames, people, invented)
@@ -133,7 +139,7 @@ def assess_disclosure(
     _require_examined(records, rows)
     attack = Attack(attack_columns, settings.max_known, rows)
     with Workers(n_used, progress) as workers:
-        return _assess(records, attack, settings, workers, divisions, others)
+        return _assess(records, attack, settings, synthetic_person, workers, divisions, others)
 
 
 class ExaminedCriteria(NamedTuple):
@@ -160,7 +166,7 @@ def examine_criteria(
     """Score the people, and test whether the scores of the originals are higher than those of the controls."""
     evidence = gather_evidence(records, attack, workers)
     of_people = OfPeople(records, attack.rows)
-    scores = of_people.mean(score_records(evidence, evidence))
+    scores = of_people.mean(score_records(records, evidence, evidence))
     whole, units = as_integers(scores)
     n_original = of_people.n_original
     report = workers.counter("permutations", n_permutations)
@@ -195,6 +201,7 @@ def _assess(
     records: PooledRecords,
     attack: Attack,
     settings: DisclosureSettings,
+    synthetic_person: str | None,
     workers: Workers,
     divisions: np.random.Generator,
     others: np.random.Generator,
@@ -203,7 +210,7 @@ def _assess(
     evidence, of_people = examined.evidence, examined.of_people
     split, copied = find_power(examined, records, attack, workers, divisions, others)
     rows, n_original = [], of_people.n_original
-    for j, ((name, criterion), adjusted) in enumerate(zip(CRITERIA.items(), examined.adjusted, strict=True)):
+    for j, ((name, criterion), adjusted) in enumerate(zip(records.criteria.items(), examined.adjusted, strict=True)):
         own = examined.scores[:, j]
         difference = difference_of_shares if criterion.share_of else difference_of_means
         excess = difference(own[:n_original], own[n_original:])
@@ -224,6 +231,7 @@ def _assess(
             "unknown_values": records.unknown_values,
             **settings.to_json(),
             "columns": list(records.columns),
+            "synthetic_person": synthetic_person,
             "precision": records.precision,
             "confidence_level": CONFIDENCE,
             "level": LEVEL,

@@ -44,6 +44,8 @@ class Criterion:
         Completes "share of originals ..." if the mean score is one; then policies can limit its excess.
     is_rationed : bool
         Whether a fixed number of records, those with the largest ``closeness``, score 1, so that copies compete.
+    needs_synthetic_people : bool
+        Whether it is only asked of synthetic records of which it is known who they belong to.
     """
 
     words: str
@@ -56,6 +58,7 @@ class Criterion:
     score: Callable[[Evidence, Evidence], NDArray[Any]]
     share_of: str = ""
     is_rationed: bool = False
+    needs_synthetic_people: bool = False
 
 
 def number_of_closest(n_records: float) -> float:
@@ -151,7 +154,26 @@ CRITERIA: Final[Mapping[str, Criterion]] = {
         needs="scores.count_rare_texts",
         score=lambda own, _: own["n_rare"],
     ),
+    "nearest_person": Criterion(
+        words="nearest person",
+        law="Singling out",
+        definition="if the synthetic table has a person key: each synthetic person points to the real person with whom "
+        "it shares most. On each set, a distinct row that both have counts minus the logarithm of the share of real "
+        "people who have it. The score of x's person sums, over the synthetic people who point to it, the square of "
+        "the lead over the second nearest",
+        question="Are the rows of a synthetic person together those of one real person?",
+        not_answered="copies of so few of a person's rows that others share as many",
+        what_helps="Make each synthetic person anew, and not by copying or changing the rows of one person.",
+        needs="nearest_person.point_to_nearest",
+        score=lambda own, _: own["pointed"],
+        needs_synthetic_people=True,
+    ),
 }
+
+
+def criteria_asked(*, has_synthetic_people: bool) -> dict[str, Criterion]:
+    """Return the criteria that are asked of synthetic records, with or without a person key."""
+    return {name: own for name, own in CRITERIA.items() if has_synthetic_people or not own.needs_synthetic_people}
 
 
 def criteria_in_words(names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
-from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
+from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
@@ -32,6 +32,7 @@ def assess_without_columns(
     settings: DisclosureSettings,
     *,
     person: str | None = None,
+    synthetic_person: str | None = None,
     most_columns: int,
     progress: Callable[[DisclosureProgress], None] | None = None,
 ) -> pd.DataFrame:
@@ -45,7 +46,7 @@ def assess_without_columns(
     """
     tables = {"original": original, "synthetic": synthetic, "control": control}
     invented = [name for name, shares in assessment.settings["unknown_values"].items() if shares["invented"]]
-    records = pool_records(*separate_people(tables, person), invented)
+    records = pool_records(*separate_people(tables, person, synthetic_person), invented)
     rows = []
     for number, column in enumerate(_in_order(assessment)):
         outcome = NO_OUTCOME
@@ -68,7 +69,7 @@ def _assess_again(
     attack = Attack(known, settings.max_known, draw_people(records, n_examined, others))
     with Workers(threads_to_use(None), progress) as workers:
         examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
-        failed = [name for name, p in zip(CRITERIA, examined.adjusted, strict=True) if p <= LEVEL]
+        failed = [name for name, p in zip(records.criteria, examined.adjusted, strict=True) if p <= LEVEL]
         least = float(examined.adjusted.min())
         if failed:
             return True, least, criteria_in_words(failed)

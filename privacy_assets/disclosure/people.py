@@ -102,7 +102,7 @@ def effect_of_copies(
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
     found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence)
     of_copied = OfPeople(records, rows)
-    copied = of_copied.mean(score_records(found, evidence))
+    copied = of_copied.mean(score_records(records, found, evidence))
     added = np.asarray(copied - scores[np.searchsorted(of_people.people, of_copied.people)], np.float64)
     of_others = np.sort(evidence["closeness"])[::-1]
     return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows))

@@ -85,7 +85,7 @@ def rehearse(
     with Workers(threads_to_use(n_threads), None) as workers:
         evidence = gather_evidence(records, attack, workers)
         of_people = OfPeople(records, rows)
-        scores = of_people.mean(score_records(evidence, evidence))
+        scores = of_people.mean(score_records(records, evidence, evidence))
         effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
     return Rehearsal(scores, effect, n_people, len(table) / n_people, settings)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, as_numbers, group_rows
 from privacy_assets.columns.unknown_values import UnknownValues
+from privacy_assets.disclosure.criteria import Criterion, criteria_asked
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
@@ -61,6 +62,8 @@ class PooledRecords:
         Person of each real record, from 0, originals first.
     precision, unknown_values : mapping of str
         By column, decimals or unit if it has a precision, and the share of synthetic values that nobody has.
+    synthetic_people : ndarray of shape (n_synthetic,), dtype=int64, or None
+        Synthetic person of each synthetic record; None if it is not known.
     """
 
     columns: tuple[str, ...]
@@ -77,6 +80,12 @@ class PooledRecords:
     n_original_people: int
     precision: dict[str, int | str]
     unknown_values: UnknownValues
+    synthetic_people: NDArray[np.int64] | None = None
+
+    @property
+    def criteria(self) -> dict[str, Criterion]:
+        """The criteria that are asked of these records."""
+        return criteria_asked(has_synthetic_people=self.synthetic_people is not None)
 
     @property
     def n_real(self) -> int:
@@ -117,8 +126,9 @@ def pool_records(
 ) -> PooledRecords:
     """Prepare original, control and synthetic table, which have the same columns (not checked here).
 
-    ``people`` has the person of each row of original and control, from 0; it is empty if each row is a person. Columns
-    that cannot be compared, or have more than ``MOST_VALUES`` values, are refused.
+    ``people`` has the person of each row of original and control, from 0, and of the synthetic table if it is known;
+    it is empty if each row is a person. Columns that cannot be compared, or have more than ``MOST_VALUES`` values, are
+    refused.
     """
     columns = tuple(frames["original"].columns)
     original, control = frames["original"], frames["control"]
@@ -160,6 +170,7 @@ def pool_records(
         int(owners[: len(original)].max()) + 1,
         {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
         unknown_values,
+        people.get("synthetic"),
     )
 
 

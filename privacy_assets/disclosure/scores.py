@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import people_of_values
-from privacy_assets.disclosure.criteria import CRITERIA, Evidence
+from privacy_assets.disclosure.criteria import Evidence
 from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
 from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
@@ -114,7 +114,7 @@ def gather_evidence(
 ) -> Evidence:
     """Examine real records; ``whole`` is the evidence on more records than are examined now, if there is some."""
     found: dict[str, NDArray[Any]] = {}
-    for place in dict.fromkeys(criterion.needs for criterion in CRITERIA.values()):
+    for place in dict.fromkeys(criterion.needs for criterion in records.criteria.values()):
         module, _, function = place.rpartition(".")
         found |= getattr(import_module(f"privacy_assets.disclosure.{module}"), function)(
             records, attack, workers, whole
@@ -122,9 +122,9 @@ def gather_evidence(
     return found
 
 
-def score_records(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
+def score_records(records: PooledRecords, own: Evidence, whole: Evidence) -> NDArray[np.float64]:
     """Return the scores of all criteria, of shape (n_scored, n_criteria), given the evidence on all records."""
-    return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in CRITERIA.values()])
+    return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in records.criteria.values()])
 
 
 def single_out_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
@@ -273,10 +273,13 @@ def count_rare_texts(records: PooledRecords, attack: Attack, *_: object) -> Evid
 def plant_copies(
     records: PooledRecords, rows: Sequence[int] | NDArray[np.int64], places: Sequence[int] | NDArray[np.int64]
 ) -> PooledRecords:
-    """Replace synthetic records by copies of real ones."""
+    """Replace synthetic records by copies of real ones; those of a real person belong to one new synthetic person."""
     sides = []
     for codes in (records.exact, records.binned):
         synthetic = codes.synthetic.copy()
         synthetic[:, places] = codes.real[:, rows]
         sides.append(Sides(codes.real, synthetic))
-    return replace(records, exact=sides[0], binned=sides[1])
+    people = None if records.synthetic_people is None else records.synthetic_people.copy()
+    if people is not None:
+        people[places] = people.max() + 1 + records.people[rows]
+    return replace(records, exact=sides[0], binned=sides[1], synthetic_people=people)

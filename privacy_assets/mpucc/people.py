@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import read_column
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import factorize_keys, spelled_keys
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 FEW_PEOPLE = 32
@@ -56,23 +56,28 @@ class RowsOfPeople(NamedTuple):
 
 
 def take_person(
-    frames: Mapping[str, pd.DataFrame], person: str
+    frames: Mapping[str, pd.DataFrame], person: str, synthetic_person: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
     """Separate the person column from original and control, and number the people of each from 0.
 
     Refused if one of them lacks the column, if the synthetic table has it, if a record has no person, or if a person is
-    in both.
+    in both. If the synthetic table has its own people, they are numbered, too; their column is only kept if the other
+    tables have it.
     """
     others, people, known = dict(frames), {}, []
     for name, frame in frames.items():
         n_columns = list(frame.columns).count(person)
-        if n_columns != (name != "synthetic"):
+        if n_columns != (name != "synthetic" or person == synthetic_person):
             expected = "none: synthetic records do not belong to people" if name == "synthetic" else "one"
             raise InvalidSettingError(
                 f"`person` names {person!r}, of which the {name} table has {n_columns} columns. Expected {expected}. "
                 "Nothing was assessed."
             )
         if name == "synthetic":
+            if synthetic_person is not None:
+                people[name] = number_synthetic_people(frame, synthetic_person)
+                is_compared = person != synthetic_person and synthetic_person in frames["original"].columns
+                others[name] = frame if is_compared else frame.drop(columns=synthetic_person)
             continue
         read = read_column(frame[person], f"Column {person!r} of the {name} table")
         n_missing = int((read.codes < 0).sum())
@@ -91,6 +96,25 @@ def take_person(
             "the synthesizer has not seen. Split the records by person. Nothing was assessed."
         )
     return others, people
+
+
+def number_synthetic_people(table: pd.DataFrame, column: str) -> NDArray[np.int64]:
+    """Return the synthetic person of each row from 0, by a column that must repeat and be complete."""
+    expected = f"The synthetic person of each row is in column {column!r}. Expected"
+    if column not in table.columns:
+        raise InvalidSettingError(f"{expected} such a column in the synthetic table. Nothing was assessed.")
+    read = read_column(table[column], f"Column {column!r} of the synthetic table")
+    is_key = read.kind == "text" or (read.kind == "number" and not any(each % 1 for each in read.distinct.tolist()))
+    n_missing = int((read.codes < 0).sum())
+    codes = factorize_keys(table[column])
+    n_people = int(codes.max(initial=-1)) + 1
+    if n_missing or not is_key or not 1 < n_people < len(table):
+        raise InvalidTableError(
+            f"{expected} texts or whole numbers, one in every row, of which some repeat; found {n_people:,} values of "
+            f"kind {read.kind} in {len(table):,} rows, and {n_missing:,} rows without one. If the rows were made one "
+            "by one, leave the column out of the settings. Nothing was assessed."
+        )
+    return codes.astype(np.int64)
 
 
 def pooled_people(people: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64] | None:

@@ -370,11 +370,17 @@ def _require_frames(frames: Mapping[str, object]) -> None:
 
 
 def separate_people(
-    frames: Mapping[str, pd.DataFrame], person: str | None
+    frames: Mapping[str, pd.DataFrame], person: str | None, synthetic_person: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
-    """Return the tables without the person column, and the person of each row; see `take_person`."""
+    """Return the tables without the person columns, and the person of each row; see `take_person`."""
     _require_frames(frames)
-    return (dict(frames), {}) if person is None else take_person(frames, person)
+    if person is None and synthetic_person is not None:
+        raise InvalidSettingError(
+            f"`synthetic_person` names {synthetic_person!r}, but `person` names no column, so each original and each "
+            "control is a person, and there are no rows of one person to compare. Give `person`, too. Nothing was "
+            "assessed."
+        )
+    return (dict(frames), {}) if person is None else take_person(frames, person, synthetic_person)
 
 
 def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The figures of a disclosure assessment that a policy can limit, their origin, and advice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
@@ -46,7 +46,7 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     unseen = unseen_in_people(scores)
     if decided == 1.0:
         found = f"{criteria_in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
-        return LeakageFigures(metrics, found, advice(failed))
+        return LeakageFigures(metrics, found, advice(failed, len(list(_asked(scores)))))
     if decided is None and is_answered:
         return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)
     if decided is None:
@@ -56,12 +56,16 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
 
 def failed_criteria(scores: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the criteria by which the records reveal more about originals than about the control."""
-    return tuple(name for name in CRITERIA if _at_most(scores.get(f"{name}_adjusted_p_value"), LEVEL))
+    return tuple(name for name in _asked(scores) if _at_most(scores[f"{name}_adjusted_p_value"], LEVEL))
 
 
-def advice(failed: Sequence[str]) -> str:
-    """Return advice against the failed criteria."""
-    if len(failed) >= len(CRITERIA) - 1:
+def _asked(scores: Mapping[str, Any]) -> Iterator[str]:
+    return (name for name in CRITERIA if f"{name}_adjusted_p_value" in scores)
+
+
+def advice(failed: Sequence[str], n_asked: int) -> str:
+    """Return advice against the failed ones of the criteria that were asked."""
+    if len(failed) >= n_asked - 1:
         return MOST_CRITERIA
     return " ".join(f"{CRITERIA[name].words.capitalize()}: {CRITERIA[name].what_helps}" for name in failed)
 

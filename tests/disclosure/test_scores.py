@@ -158,8 +158,8 @@ def test_codes_of_many_categories_do_not_change_guesses(monkeypatch):
 
 
 def test_the_closest_records_share_the_edge():
-    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
-    scores = score_records(found, found)[:, NEAR]
+    found, records, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    scores = score_records(records, found, found)[:, NEAR]
     # 0.5 % of 100 records is less than one, so 12 count; those as close as the twelfth share what is left.
     assert scores.sum() == pytest.approx(12)
     edge = sorted(found["closeness"])[-12]
@@ -169,12 +169,12 @@ def test_the_closest_records_share_the_edge():
 
 
 def test_of_many_records_half_a_percent_are_the_closest():
-    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    found, records, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
     times = 60
     many = {name: np.tile(own, times) for name, own in found.items()}
-    assert score_records(many, many)[:, NEAR].sum() == pytest.approx(30)
+    assert score_records(records, many, many)[:, NEAR].sum() == pytest.approx(30)
     few = {name: own[..., :5] for name, own in found.items()}
-    assert score_records(few, few)[:, NEAR].tolist() == [1.0] * 5
+    assert score_records(records, few, few)[:, NEAR].tolist() == [1.0] * 5
 
 
 def test_a_planted_copy_is_as_close_as_can_be():

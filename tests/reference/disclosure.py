@@ -54,6 +54,25 @@ def all_sets(columns, max_size):
     return [own for size in range(1, max_size + 1) for own in combinations(columns, size)]
 
 
+def nearest(real, owners, synthetic, makers, sets):
+    """For each synthetic person, in order of their numbers, the nearest real person and the lead over the next."""
+    own, made = (
+        {p: [row for row, q in zip(t, who, strict=True) if q == p] for p in who}
+        for t, who in ((real, owners), (synthetic, makers))
+    )
+    found = []
+    for maker in sorted(made):
+        overlap = dict.fromkeys(sorted(own), 0.0)
+        for columns in sets:
+            for part in {tuple(row[c] for c in columns) for row in made[maker]}:
+                holders = [p for p in own if any(tuple(row[c] for c in columns) == part for row in own[p])]
+                for p in holders:
+                    overlap[p] -= log(len(holders) / len(own))
+        first = max(overlap, key=overlap.get)
+        found.append((first, overlap[first] - max(v for p, v in overlap.items() if p != first)))
+    return found
+
+
 def agree(one, other, columns):
     return all(one[c] == other[c] for c in columns)
 

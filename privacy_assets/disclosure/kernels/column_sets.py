@@ -1,4 +1,4 @@
-"""Disclosure by small sets of columns: people singled out, records linked, values claimed.
+"""Disclosure by small sets of columns: people singled out, records linked, values claimed, rows shared.
 
 Each set takes one pass over all records with a hash table. The table is built from the real records that are scored,
 and synthetic records are looked up in it, so a small sample of real records is cheap even for large tables.
@@ -316,3 +316,52 @@ def count_claims(
                     n_claims[j, x] += 1
                     n_right[j, x] += claim[x] == 2
                     score[x] += of_wrong + (ONE if claim[x] == 2 else 0)
+
+
+@kernel
+def add_shared_rows(
+    columns: NDArray[np.int64],
+    scored: NDArray[np.int32],
+    owner: NDArray[np.int32],
+    synthetic: NDArray[np.int32],
+    owner_of_synthetic: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    overlap: NDArray[np.int64],
+) -> None:
+    """Add to the overlap of each synthetic person with each real person the distinct rows that both have on one set.
+
+    ``overlap`` is of shape (n_synthetic_people, n_people). ``columns`` is the set; ``owner`` and ``owner_of_synthetic``
+    have the person of each record, in ascending order. A row of m real people adds ``weight[m]``.
+    """
+    n_scored = scored.shape[1]
+    table = np.empty(power_above(2 * n_scored), np.int64)
+    group_of_slot, groups = np.empty(len(table), np.int32), np.empty(n_scored, np.int32)
+    keys = np.empty(n_scored, np.int64)
+    _write_keys(scored, n_codes, columns, 0, keys)
+    n_groups = _group(keys, table, group_of_slot, groups)
+    last, begin = np.full(n_groups, -1, np.int32), np.zeros(n_groups + 1, np.int64)
+    for x in range(n_scored):
+        begin[groups[x] + 1] += last[groups[x]] != owner[x]
+        last[groups[x]] = owner[x]
+    for g in range(n_groups):
+        begin[g + 1] += begin[g]
+    people, end = np.empty(begin[n_groups], np.int32), begin[:n_groups].copy()
+    for x in range(n_scored):
+        g = groups[x]
+        if end[g] == begin[g] or people[end[g] - 1] != owner[x]:
+            people[end[g]] = owner[x]
+            end[g] += 1
+    last[:] = -1
+    block_keys, found = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int32)
+    for start in range(0, synthetic.shape[1], BLOCK):
+        n = _look_up(synthetic, n_codes, columns, start, table, group_of_slot, block_keys, found)
+        for i in range(n):
+            g, s = found[i], owner_of_synthetic[start + i]
+            if g < 0 or last[g] == s:
+                continue
+            last[g] = s
+            added = weight[end[g] - begin[g]]
+            if added:
+                for at in range(begin[g], end[g]):
+                    overlap[s, people[at]] += added
