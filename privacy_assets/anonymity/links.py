@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.coding import group_rows, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
 
 FEWEST_LINKED: Final = 0.01
@@ -110,28 +110,25 @@ def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection
     return (*links, *_across(others, people))
 
 
-def groups_of(released: pd.DataFrame, links: Sequence[Link]) -> list[Codes]:
-    """Return the groups of rows that links make, as numbers from 0: by the most precise link, by two, up to all.
+def groups_of(released: pd.DataFrame, links: Sequence[Link], person: Codes, k: int) -> Codes:
+    """Return the groups of rows that links show to be of one person: the connected components of all links together.
 
-    A row that a link groups with another is with it in all later groups, which are the connected components. Each is
-    needed: links that are less precise join the rows of several people, among whom a person seems to be hidden.
+    Values that at least k people have link no rows. Rows are numbered by group, from 0.
     """
-    n_rows = len(released)
-    first, second, groups = np.zeros(0, np.int64), np.zeros(0, np.int64), []
-    for link in sorted(links, key=lambda each: -each.precision):
+    people, n_nodes = _People.of(person, k), len(released)
+    rows, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for link in links:
         own = [_values(released[name]) for name in link.columns]
-        if link.how == "across":
-            row, group = _common(own)
-        else:
-            row = np.flatnonzero(np.any([each.codes >= 0 for each in own], axis=0))
-            group = _joint(own)[row]
-        # Rows and groups are the nodes of one graph.
-        first = np.concatenate([first, row])
-        second = np.concatenate([second, second.max(initial=n_rows - 1) + 1 + group])
-        n = int(second.max(initial=n_rows - 1)) + 1
-        edges = coo_array((np.ones(len(first), np.bool_), (first, second)), shape=(n, n))
-        groups.append(connected_components(edges, directed=False)[1][:n_rows].astype(np.int64))
-    return groups
+        row, group = _common(own) if link.how == "across" else (np.arange(len(released)), _joint(own))
+        is_few = people_of_values(group, int(group.max(initial=-1)) + 1, people.person[row]) < k
+        is_linked = is_few[group] & np.any([each.codes[row] >= 0 for each in own], axis=0)
+        rows.append(row[is_linked])
+        nodes.append(n_nodes + group[is_linked])
+        n_nodes += len(is_few)
+    edges = np.concatenate(rows), np.concatenate(nodes)
+    graph = coo_array((np.ones(len(edges[0]), np.bool_), edges), shape=(n_nodes, n_nodes))
+    groups: Codes = connected_components(graph, directed=False)[1].astype(np.int64)
+    return groups[: len(released)]
 
 
 class _Values(NamedTuple):

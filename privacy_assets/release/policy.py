@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
@@ -46,6 +46,19 @@ CERTAIN_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "developm
 
 The others refuse more than 1 / k of the records in such classes: a random person's sensitive value must not be learned
 more often than the policy allows a random person's record to be picked.
+"""
+ALL_ROWS: Final = "all"
+KNOWN_ROWS: Mapping[str, int | Literal["all"]] = {
+    "public_release": ALL_ROWS,
+    "research_sharing": 4,
+    "internal_analytics": 2,
+    "development": 1,
+    "high_risk_data": ALL_ROWS,
+}
+"""Rows of a person that an attacker knows by use case; four points of a trace single out 95 % of the people [1]_.
+
+.. [1] Y.-A. de Montjoye et al. (2013), "Unique in the Crowd: The privacy bounds of human mobility",
+   doi:10.1038/srep01376.
 """
 PEOPLE_PER_VALUE = 3
 """Fewest people who may share a released value, for policies that set neither this number nor the size of classes."""
@@ -286,22 +299,33 @@ class Policy:
     known : sequence of sequence of str
         Sets of columns that an attacker is assumed to know, for the limits on re-identification; the worst set counts.
         By default one set with all quasi-identifiers.
+    known_rows : int or "all"
+        Rows of a person that an attacker is assumed to know, for the limits on re-identification; the worst number of
+        rows up to it counts. More rows than a person has are all of them. It matters if released rows are linked
+        (``links_rows``), or a sensitive value of a person is the same in all of them.
 
     Raises
     ------
     InvalidSettingError
-        If no limit blocks, a metric is limited twice, or only semantic risk would limit anonymized records.
+        If no limit blocks, a metric is limited twice, ``known`` or ``known_rows`` is neither of these, or only semantic
+        risk would limit anonymized records.
     """
 
     limits: tuple[Limit, ...]
     required: RequiredSettings = field(default_factory=RequiredSettings)
     use_case: str | None = None
     known: tuple[tuple[str, ...], ...] = ()
+    known_rows: int | Literal["all"] = ALL_ROWS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", tuple(self.limits))
         _check_known(self.known)
         object.__setattr__(self, "known", tuple(tuple(columns) for columns in self.known))
+        if self.known_rows != ALL_ROWS and not is_integer(self.known_rows, 1, plain=True):
+            raise InvalidSettingError(
+                f"`known_rows` of the policy is {self.known_rows!r}; expected the number of rows of a person that an "
+                "attacker knows, a whole number from 1, or 'all'."
+            )
         if not any(limit.blocks for limit in self.limits):
             raise InvalidSettingError(
                 "The policy has no limit of severity 'error' and would admit everything. Add one, for example "
@@ -343,7 +367,7 @@ class Policy:
             if use_case in CERTAIN_VALUES_WARN
             else Limit("share_in_homogeneous_classes", 1 / SMALLEST_CLASSES[use_case], severity="error"),
         )
-        return cls(limits, use_case=use_case)
+        return cls(limits, use_case=use_case, known_rows=KNOWN_ROWS[use_case])
 
     def limits_of(self, side: str) -> tuple[Limit, ...]:
         """Return the limits on one side of a release, in order.
@@ -367,8 +391,12 @@ class Policy:
     @property
     def people_per_value(self) -> int:
         """Fewest people who may share a released text or category value, for the limit on `rare_values_released`."""
-        if self.required.people_per_value is not None:
-            return self.required.people_per_value
+        required = self.required.people_per_value
+        return self.people_per_class if required is None else required
+
+    @property
+    def people_per_class(self) -> int:
+        """Fewest people among whom a person must be hidden: the limit on `smallest_class`, or that of the use case."""
         smallest = self.limit_on("smallest_class")
         if smallest is not None and smallest.blocks:
             return math.floor(smallest.value) + 1 if smallest.direction == "above" else math.ceil(smallest.value)
@@ -417,7 +445,8 @@ class Policy:
     def changes(self) -> tuple[str, ...]:
         """Differences from the preset of the policy; added limits do not count.
 
-        Names of metrics, of required settings (``required.exact_search``), and ``known``; empty without a preset.
+        Names of metrics, of required settings (``required.exact_search``), ``known`` and ``known_rows``; empty without
+        a preset.
         """
         if self.use_case is None:
             return ()
@@ -425,7 +454,8 @@ class Policy:
         changed = [limit.metric for limit in preset.limits if self.limit_on(limit.metric) != limit]
         own = asdict(self.required)
         changed += [f"required.{name}" for name, value in asdict(preset.required).items() if own[name] != value]
-        return (*changed, *(["known"] if self.known else []))
+        changed += [name for name in ("known", "known_rows") if getattr(self, name) != getattr(preset, name)]
+        return tuple(changed)
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values for the manifest, with its changes from the preset."""

@@ -220,7 +220,10 @@ def _share_concerned(verdict: Verdict) -> str:
 
 def changes_in_words(changes: Sequence[str]) -> str:
     """Describe the changes of a policy from its preset."""
-    known = {"known": "the columns that an attacker knows"}
+    known = {
+        "known": "the columns that an attacker knows",
+        "known_rows": "the rows of a person that an attacker knows",
+    }
     required = {name: f"the required {in_words(name[9:])}" for name in changes if name.startswith("required.")}
     return ", ".join((known | required).get(name, f"the limit on {in_words(name)}") for name in changes)
 
@@ -441,7 +444,11 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
         if name != "people_per_value" or value is not None
     ]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
-    return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
+    rows += [
+        ("columns that an attacker knows", known),
+        ("rows of a person that an attacker knows", policy["known_rows"]),
+    ]
+    return _Table("The policy", ("Setting", "Value"), [(name, str(value)) for name, value in rows])
 
 
 def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:

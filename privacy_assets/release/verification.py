@@ -531,7 +531,8 @@ def _is_of_another(verdict: Verdict, limit: Limit) -> bool:
 def _policy_of(manifest: Mapping[str, Any]) -> Policy:
     described = manifest["policy"]
     limits = tuple(Limit(**recorded) for recorded in described["limits"])
-    return Policy(limits, RequiredSettings(**described["required"]), described["use_case"], tuple(described["known"]))
+    own = {name: described[name] for name in ("use_case", "known", "known_rows")}
+    return Policy(limits, RequiredSettings(**described["required"]), **own)
 
 
 def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict) -> list[str]:

@@ -66,19 +66,20 @@ def test_changes_within_people_agree_with_the_definition(given_table):
         assert found == pytest.approx(reference.changes(own, people))
 
 
-@given(small_tables())
+@given(small_tables(), st.integers(2, 6))
 @settings(max_examples=examples(200), deadline=None)
-def test_groups_are_the_connected_components(given_table):
+def test_groups_are_the_connected_components(given_table, k):
     people, columns, _ = given_table
     frame = pd.DataFrame({f"c{place}": pd.array(own, "Int64") for place, own in enumerate(columns)})
-    links = [each for each in find_links(frame, np.array(people), K) if each.how == "alone"]
-    links.sort(key=lambda each: -each.precision)
+    links = [each for each in find_links(frame, np.array(people), k) if each.how in ("alone", "across")]
     joined = []
-    for link, found in zip(links, groups_of(frame, links), strict=True):
-        own = columns[int(link.columns[0][1:])]
-        joined += [[row for row, cell in enumerate(own) if cell == value] for value in set(own) - {None}]
-        expected = reference.components(len(own), joined)
-        assert len(set(zip(found.tolist(), expected, strict=True))) == len(set(found)) == len(set(expected))
+    for link in links:
+        own = [columns[int(name[1:])] for name in link.columns]
+        common = set.intersection(*map(set, own)) - {None}
+        groups = [[row for row in range(len(people)) if value in [each[row] for each in own]] for value in common]
+        joined += [rows for rows in groups if len({people[row] for row in rows}) < k]
+    found, expected = groups_of(frame, links, np.array(people), k), reference.components(len(people), joined)
+    assert len(set(zip(found.tolist(), expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
 def visits(n_people=500, n_each=6, seed=0):
@@ -180,16 +181,17 @@ def test_a_vague_link_that_is_wanted_is_also_tried_with_the_others():
     ]
     assert wanted[0].precision < 0.5
     assert wanted[1].precision > 0.99
-    precise, vague = groups_of(frame, wanted)
-    assert pd.Series(person).groupby(precise).nunique().max() == 1
-    assert pd.Series(person).groupby(vague).nunique().max() == 3
+    assert pd.Series(person).groupby(groups_of(frame, wanted[1:], person, K)).nunique().max() == 1
+    assert pd.Series(person).groupby(groups_of(frame, wanted, person, K)).nunique().max() == 3
+    # The last household has two people, whom it links even among three.
+    assert len(set(groups_of(frame, wanted, person, 3))) == len(set(person)) - 1
 
 
 def test_groups_across_columns_are_chains_of_visits():
     table, person = visits()
     frame = table[["visit", "previous"]]
     link = next(each for each in find_links(frame, person, K) if each.how == "across")
-    (groups,) = groups_of(frame, [link])
+    groups = groups_of(frame, [link], person, K)
     assert len(set(groups)) == len(set(person)) == len(set(zip(groups.tolist(), person.tolist(), strict=True)))
 
 

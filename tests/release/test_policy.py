@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import re
 
@@ -5,7 +6,15 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import METRICS
-from privacy_assets.release.policy import TOTAL_EPSILON, Limit, Policy, RequiredSettings, follows_from_class_size
+from privacy_assets.release.policy import (
+    KNOWN_ROWS,
+    TOTAL_EPSILON,
+    USE_CASES,
+    Limit,
+    Policy,
+    RequiredSettings,
+    follows_from_class_size,
+)
 from privacy_assets.release.ratings import mitigation
 from privacy_assets.synthesis.synthesize import SYNTHESIZERS
 
@@ -82,6 +91,24 @@ def test_a_semantic_risk_of_nothing_is_refused(metric):
 def test_what_an_attacker_knows_is_a_list_of_lists(known):
     with pytest.raises(InvalidSettingError, match="must be a list of non-empty lists of columns"):
         Policy((Limit("smallest_class", 5),), known=known)
+
+
+@pytest.mark.parametrize("known_rows", [0, -1, 2.5, True, "most", "ALL", None, [4], math.nan])
+def test_known_rows_are_a_number_of_rows_or_all(known_rows):
+    with pytest.raises(InvalidSettingError, match="known_rows` of the policy is .*; expected the number of rows"):
+        Policy((Limit("smallest_class", 5),), known_rows=known_rows)
+
+
+def test_known_rows_follow_the_use_case_and_are_all_without_one():
+    presets = {name: Policy.for_use_case(name).known_rows for name in USE_CASES}
+    assert presets == KNOWN_ROWS
+    assert (presets["research_sharing"], presets["high_risk_data"], presets["development"]) == (4, "all", 1)
+    policy = Policy((Limit("smallest_class", 5),), known_rows=10**6)
+    assert (policy.to_json()["known_rows"], policy.changes) == (10**6, ())
+    assert Policy(policy.limits).known_rows == "all"
+    changed = dataclasses.replace(Policy.for_use_case("public_release"), known_rows=3)
+    assert changed.changes == ("known_rows",)
+    assert changed.with_limit(Limit("verbatim_copies", 0)).known_rows == 3
 
 
 def test_a_loss_warns_by_default_and_a_class_size_blocks():

@@ -1,7 +1,7 @@
 """How the source, the contract and the policy of a release are written in YAML."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
@@ -276,6 +276,12 @@ class PolicyYaml(YamlSettings):
         "default all quasi-identifiers at once. `known` of `disclosure` must contain all of them.",
         examples=[[["age", "sex"]]],
     )
+    known_rows: Annotated[int, Field(strict=True, ge=1)] | Literal["all"] | None = Field(
+        None,
+        description="Rows of a person that an attacker is assumed to know, a whole number from 1 or all, for the "
+        "limits on re-identification; by default that of the use case, else all.",
+        examples=[4],
+    )
 
     def build(self) -> Policy:
         """Return the policy."""
@@ -284,15 +290,15 @@ class PolicyYaml(YamlSettings):
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
             raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit per metric.")
-        required = self.required or {}
+        required = RequiredSettings(**self.required or {})
+        own: dict[str, Any] = {"required": required, "known": tuple(map(tuple, self.known))}
+        own |= {} if self.known_rows is None else {"known_rows": self.known_rows}
         if self.use_case is None:
-            return Policy(limits, RequiredSettings(**required), known=tuple(map(tuple, self.known)))
+            return Policy(limits, **own)
         policy = Policy.for_use_case(self.use_case)
         for limit in limits:
             policy = policy.with_limit(limit)
-        return Policy(
-            policy.limits, policy.with_required(**required).required, policy.use_case, tuple(map(tuple, self.known))
-        )
+        return replace(policy, **own)
 
 
 ResolvedPolicy: TypeAlias = Annotated[

@@ -459,6 +459,7 @@ CASES = {
         policy(known=["age"]) | ANONYMIZED,
         "'age' is not of type 'array'",
     ),
+    "PolicyYaml.known_rows": (policy(known_rows="all"), policy(known_rows="most"), "x"),
     "Limit.metric": (
         limit(metric="total_identified"),
         limit(metric="privacy_score"),
