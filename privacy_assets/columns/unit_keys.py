@@ -8,7 +8,6 @@ key: each person has each movie, wave or visit once.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
+from privacy_assets.columns.place_names import names_a_place
 
 FEWEST_EXPECTED: Final = 25.0
 """Fewest exceptions that chance must predict before it counts that there are few."""
@@ -63,6 +63,8 @@ class UnitKey:
         Columns with which it has each pair of values once.
     made_by : str
         How it was made of the column, if it is not the column itself.
+    is_finer, is_coarser : bool
+        Whether it determines the people that are given, such as a number of their visits, or is determined by them.
     """
 
     column: str
@@ -72,22 +74,29 @@ class UnitKey:
     measures: tuple[str, ...] = ()
     halves: tuple[str, ...] = ()
     made_by: str = ""
+    is_finer: bool = False
+    is_coarser: bool = False
+
+    @property
+    def has_strong_facts(self) -> bool:
+        """Whether it has two facts or a measure; one fact alone may be the name of a code."""
+        return len(self.facts) > 1 or bool(self.measures)
 
     @property
     def is_strong(self) -> bool:
-        """Whether it has two facts, a measure or another half; one fact alone may be the name of a code."""
-        return len(self.facts) > 1 or bool(self.measures or self.halves)
+        """Whether it has strong facts or another half."""
+        return self.has_strong_facts or bool(self.halves)
 
 
-def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[UnitKey, ...]:
+def find_unit_keys(table: pd.DataFrame, people: Codes | None = None) -> tuple[UnitKey, ...]:
     """Find the columns that number people or other units with several rows.
 
     Parameters
     ----------
     table : DataFrame
         All columns, also those that will not leave; any dtypes.
-    codes : collection of str
-        Columns whose numbers are codes, such as those of places.
+    people : ndarray of int64, optional
+        Code of the person of each row, to which each key is related.
 
     Returns
     -------
@@ -105,7 +114,7 @@ def find_unit_keys(table: pd.DataFrame, codes: Collection[str] = ()) -> tuple[Un
         compared = random.choice(compared, n_compared, replace=False).tolist()
     others = {name: varied[name].codes for name in compared}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
-    found = [_unit_key(each, others, kinds, codes, most_rows) for each in candidates_of(varied)]
+    found = [_unit_key(each, others, kinds, people, most_rows) for each in candidates_of(varied)]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
     best_made = {each.column: each for each in reversed(found) if each.made_by}
     return (
@@ -119,7 +128,7 @@ def _strength(key: UnitKey) -> int:
 
 
 def _unit_key(
-    candidate: Candidate, others: dict[str, Codes], kinds: dict[str, Any], codes: Collection[str], most_rows: int
+    candidate: Candidate, others: dict[str, Codes], kinds: dict[str, Any], people: Codes | None, most_rows: int
 ) -> UnitKey:
     random, column = np.random.default_rng(0), candidate.codes
     most_runs = MOST_RUNS_OF_PARTS if candidate.is_part else MOST_RUNS
@@ -147,8 +156,12 @@ def _unit_key(
         if not any(_determines(each, held[other], random) for each in known):
             facts.append(other)
     facts = facts if len(facts) >= candidate.fewest_facts else []
-    measures = [each for each in facts if each not in codes and _is_measure(kinds[each], held[each])]
-    return UnitKey(candidate.column, n_values, n_rows, tuple(facts), tuple(measures), tuple(halves), candidate.made_by)
+    measures = [each for each in facts if not names_a_place(each) and _is_measure(kinds[each], held[each])]
+    numbers = None if people is None else _numbered(people[has_value])
+    is_finer = numbers is not None and _determines(key, numbers, random)
+    is_coarser = numbers is not None and not is_finer and _determines(numbers, key, random)
+    told = tuple(facts), tuple(measures), tuple(halves)
+    return UnitKey(candidate.column, n_values, n_rows, *told, candidate.made_by, is_finer, is_coarser)
 
 
 def _is_measure(kind: Any, codes: Codes) -> bool:
@@ -182,6 +195,11 @@ def _pairs(key: Codes, column: Codes) -> tuple[Codes, NDArray[np.intp]]:
     counts = np.bincount(both, minlength=n_pairs)
     pairs = np.flatnonzero(counts)
     return pairs, counts[pairs]
+
+
+def determines(key: Codes, column: Codes) -> bool:
+    """Return whether each value of a key, given as codes without gaps, has one value of a column beyond chance."""
+    return _determines(key, column, np.random.default_rng(0))
 
 
 def _determines(key: Codes, column: Codes, random: np.random.Generator) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.unit_keys import UnitKey, find_unit_keys
 from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
@@ -18,7 +19,7 @@ from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
-from privacy_assets.drafting.roles import in_figures, is_person_number, names_a_place, names_people, propose_role
+from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import local_path
@@ -206,9 +207,8 @@ def _examine(rows: pd.DataFrame, described: Described) -> ColumnExamination:
 
 def _units(described: Sequence[Described], rows: pd.DataFrame) -> tuple[UnitKey, ...]:
     """Find the columns whose values repeat like people, or other units with several rows."""
-    names = [each.profile.name for each in described]
     table = pd.DataFrame({each.profile.name: each.convert(rows[each.profile.name]) for each in described})
-    return find_unit_keys(table, [name for name in names if names_a_place(name)])
+    return find_unit_keys(table)
 
 
 class _Person(NamedTuple):

@@ -6,9 +6,9 @@ quasi-identifier, and a person has to decide on a measure that singles people ou
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
+from privacy_assets.columns.place_names import words_of
 from privacy_assets.contract.mapping import DECIDE
 from privacy_assets.disclosure.column_examination import DAY_ALONE, ColumnExamination
 from privacy_assets.drafting.profile import ColumnProfile
@@ -17,7 +17,6 @@ from privacy_assets.drafting.words import (
     NAME_OF,
     NUMBER_WORDS,
     PERSON_WORDS,
-    PLACES,
     QUASI,
     REMARKS,
     SENSITIVE,
@@ -34,11 +33,6 @@ class ProposedRole(NamedTuple):
 
     role: str
     reason: str
-
-
-def words_of(name: str) -> list[str]:
-    """Return the words of a column name; the same for ``patientId``, ``PATIENT_ID`` and ``patient id``."""
-    return [word.casefold() for word in re.findall(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜ]?[^\WA-Z\d_]+|\d+", name)]
 
 
 def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str) -> ProposedRole:
@@ -74,11 +68,6 @@ def is_person_number(profile: ColumnProfile) -> bool:
     """Return whether the name of a column suggests that it numbers people."""
     words = words_of(profile.name)
     return bool(words) and (words[-1] in NUMBER_WORDS or words[-1] in ("patient", "person", "subject", "ssn"))
-
-
-def names_a_place(name: str) -> bool:
-    """Return whether a name has a word for places, such as in ``zip_code``."""
-    return _names(words_of(name), PLACES)
 
 
 def names_people(profile: ColumnProfile) -> bool:

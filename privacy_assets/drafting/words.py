@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from privacy_assets.columns.place_names import PLACES
+
 PERSON_WORDS: Final = frozenset(
     [
         *("applicant", "borrower", "citizen", "client", "customer", "employee", "guest", "household"),
@@ -68,15 +70,6 @@ SENSITIVE: Final = frozenset(
     ]
 )
 """Words in names of columns that must not become known about anybody."""
-
-PLACES: Final = frozenset(
-    [
-        *("canton", "city", "commune", "country", "county", "district", "kreis", "municipality", "neighborhood", "ort"),
-        *("place", "plz", "postal", "postcode", "province", "region", "site", "state", "suburb", "town", "village"),
-        *("wohnort", "zip", "zipcode"),
-    ]
-)
-"""Words in names of columns with places, whose numbers are codes."""
 
 QUASI: Final = PLACES | frozenset(
     [

@@ -183,10 +183,24 @@ def test_linked_rows_are_those_that_links_lead_to(before):
 def test_numbers_of_places_are_no_measures():
     random = np.random.default_rng(0)
     town = random.integers(0, 60, 2_000)
-    table = pd.DataFrame({"town": random.permutation(1_000)[town], "state": random.permutation(30)[town // 2]})
+    table = pd.DataFrame({"town": random.permutation(1_000)[town], "size": random.permutation(30)[town // 2]})
     table["age"] = random.integers(18, 90, 2_000)
     assert keys_of(table)["town"].is_strong
-    assert not keys_of(table, codes=["state"])["town"].is_strong
+    assert not keys_of(table.rename(columns={"size": "stateCode"}))["town"].is_strong
+
+
+def test_keys_are_related_to_the_people_who_are_given():
+    table = visits(300)
+    who = pd.factorize(table["who"])[0].astype(np.int64)
+    # Households of about two people, physicians who see anybody, and two rows for each visit.
+    table["household"], table["physician"] = who // 2, np.random.default_rng(1).integers(0, 40, len(table))
+    table["rent"] = table["household"] * 7 % 97
+    table["ward"], table["rooms"] = table["physician"] % 9 * 7 % 9, table["physician"] * 11 % 37
+    table["visit"] = 7 * who + table.groupby("who").cumcount() // 2
+    related = {name: (key.is_finer, key.is_coarser) for name, key in keys_of(table, people=who).items()}
+    assert related["who"] == related["visit"] == (True, False)
+    assert (related["household"], related["physician"]) == ((False, True), (False, False))
+    assert not any(key.is_finer or key.is_coarser for key in find_unit_keys(table))
 
 
 def test_rows_of_a_large_table_are_compared_for_whole_people(monkeypatch):
