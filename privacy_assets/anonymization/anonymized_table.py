@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
+from privacy_assets.anonymity.links import Link, find_links
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.measured_loss import mean_loss
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
+from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
@@ -94,6 +96,26 @@ def measure_anonymity(
         "information_loss": None if losses is None else mean_loss(losses),
     }
     return report, statistics
+
+
+def links_of(
+    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
+) -> tuple[tuple[Link, ...], dict[str, tuple[Link, ...]]]:
+    """Find released values that show which rows are of one person, of those that the contract declares.
+
+    Also return those of columns that the contract calls no person, for each as if its values numbered the people. For
+    these, quasi-identifiers may show whose a row is: they hide people among k, and not the schools or places of people.
+    """
+    table, rows = anonymization.table, anonymization.members["row"].to_numpy()
+    links: tuple[Link, ...] = ()
+    if contract.person is not None:
+        links = find_links(table, made_of[contract.person].to_numpy()[rows], k, list(contract.links_rows))
+    labels = labels_of(anonymization)
+    unchanged = table[[name for name in table.columns if name not in labels]]
+    others = [name for name in contract.not_a_person if name in made_of.columns]
+    as_people = {name: factorize_keys(made_of[name])[rows] for name in others}
+    wanted = list(contract.links_rows)
+    return links, {name: find_links(unchanged, person, k, wanted) for name, person in as_people.items()}
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from privacy_assets.disclosure.column_examination import ColumnExamination
 from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.row_links import LinkEvidence
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
@@ -99,6 +100,10 @@ class Evidence:
         Columns that are released unchanged, by the stage in which they were examined, and where they must be.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing columns although they look identifying.
+    links : LinkEvidence or None
+        Released values that show which rows of exactly this table are of one person; None if this was not measured.
+    may_link : mapping of str to str
+        Reasons in the contract for releasing columns that do so.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
     """
@@ -122,6 +127,8 @@ class Evidence:
     examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
     must_be_examined: tuple[str, ...] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
+    links: LinkEvidence | None = None
+    may_link: Mapping[str, str] = field(default_factory=dict)
     has_person: bool = False
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None

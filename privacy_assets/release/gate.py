@@ -36,6 +36,7 @@ from privacy_assets.release.metrics import (
     shown_figure,
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.row_links import LINKS_CHECK, decide_on_links
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
 from privacy_assets.setting_checks import is_number
 from privacy_assets.storage.algorithms import algorithm_of, is_of_this_version
@@ -105,6 +106,7 @@ def verdicts(
     decided.extend(_table_is_of_this_version(evidence))
     decided.append(_table_keeps_the_contract(evidence))
     decided.extend(_columns_may_leave(evidence))
+    decided.extend(_rows_are_not_linked(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
     if evidence.side == SIDES[MPUCC]:
         decided.append(_split_was_made_at_once(evidence))
@@ -367,6 +369,12 @@ def _columns_may_leave(evidence: Evidence) -> Iterator[Verdict]:
     yield Verdict(IDENTIFYING_CHECK, passed, "error", reason, advice)
     passed, reason, advice = decide_on("nearly_unique", stages, evidence.examined, evidence.acknowledged)
     yield Verdict(MEASURE_CHECK, passed, "warn", reason, advice)
+
+
+def _rows_are_not_linked(evidence: Evidence) -> Iterator[Verdict]:
+    """Decide on columns that show which rows are of one person. Only a reason in the contract excuses them."""
+    for name, (passed, reason, advice) in decide_on_links(evidence.links, evidence.may_link):
+        yield Verdict(name, passed, "error" if name == LINKS_CHECK else "warn", reason, advice)
 
 
 def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:

@@ -77,8 +77,10 @@ def released_table(project):
 
 
 def visits(n_people: int = 60, seed: int = 1) -> pd.DataFrame:
-    """Make people of whom everybody has five records that are all alike: five rows are one person."""
-    return people(n_people, seed).loc[np.repeat(np.arange(n_people), 5)].reset_index(drop=True)
+    """Make people of whom everybody has five records that differ in the cost alone: five rows are one person."""
+    table = people(n_people, seed).loc[np.repeat(np.arange(n_people), 5)].reset_index(drop=True)
+    # The cost of a person's first record would otherwise show the others.
+    return table.assign(cost=np.random.default_rng(seed).permutation(5 * n_people) / 2)
 
 
 def _anonymized(project):

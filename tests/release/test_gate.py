@@ -17,6 +17,7 @@ from privacy_assets.release.evidence import (
 from privacy_assets.release.gate import is_admitted, limit_verdict, verdicts
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.row_links import LinkEvidence
 from privacy_assets.storage.algorithms import VERSIONS, algorithm_of
 
 POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
@@ -89,6 +90,7 @@ def good_evidence(**changes) -> Evidence:
         measured={"rare_values": {"rare_values_released": 0.0}},
         examined={"synthetic": (PLAN,), "source": (PLAN,)},
         must_be_examined=("synthetic", "source"),
+        links=LinkEvidence(),
     )
     return replace(evidence, **changes)
 
@@ -160,6 +162,7 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "synthetic_keeps_the_contract",
         "no_identifying_column_leaves_undecided",
         "no_nearly_unique_measure_leaves_undecided",
+        "no_released_column_links_the_rows_of_a_person",
         "synthetic_was_made_of_the_recorded_tables",
         "original_was_made_of_the_recorded_tables",
         "control_was_made_of_the_recorded_tables",
@@ -440,6 +443,7 @@ def anonymized_evidence(**changes) -> Evidence:
         measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3, "share_in_homogeneous_classes": 0.0}},
         examined={"anonymized": (), "source": ()},
         must_be_examined=("anonymized", "source"),
+        links=LinkEvidence(),
     )
     return replace(evidence, **changes)
 
@@ -458,6 +462,7 @@ def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_
         "anonymized_keeps_the_contract",
         "no_identifying_column_leaves_undecided",
         "no_nearly_unique_measure_leaves_undecided",
+        "no_released_column_links_the_rows_of_a_person",
         "anonymized_was_made_of_the_recorded_tables",
         "smallest_class_is_at_least_its_limit",
         "information_loss_is_at_most_its_limit",

@@ -11,6 +11,7 @@ import pandas as pd
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     keeps_the_contract,
+    links_of,
     measure_anonymity,
     roles_of,
 )
@@ -49,6 +50,7 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.report_criteria import GUESSED, ROWS
 from privacy_assets.release.report_words import LEAKAGE
+from privacy_assets.release.row_links import LinkEvidence
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -56,6 +58,9 @@ from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinc
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
 MOST_COLUMNS: Final = 20
+LINKS: Final = "links"
+FOUND: Final = "found"
+NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
 
 
 @dataclass(frozen=True)
@@ -275,6 +280,8 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
         parts=contract.parts,
+        links=LinkEvidence(NO_PEOPLE),
+        may_link=contract.links_rows,
     )
     settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     gathered = Gathered(evidence, table, content or "", columns, settings, found=found)
@@ -407,6 +414,8 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         losses = require_measured(anonymization, source, storage.release.hierarchies)
         # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
         report, statistics = measure_anonymity(anonymization, contract, source, contract.person, losses)
+        whose = "each row is a person" if contract.person is None else ""
+        links = LinkEvidence(whose, *links_of(anonymization, contract, source, storage.release.policy.people_per_class))
         columns = describe_columns(anonymization, contract)
         figures = {ANONYMITY: report.to_header(), STATISTICS: anonymization.stats | statistics}
     except PrivacyAssetsError as error:
@@ -420,10 +429,12 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
             columns=tuple(anonymization.table.columns),
             keeps_contract=keeps_contract,
             measured={ANONYMITY: figures_of(ANONYMITY, figures)},
+            links=links,
+            may_link=contract.links_rows,
         ),
         columns=columns,
         settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
-        figures={**figures, "model": anonymization.model.to_json()},
+        figures={**figures, "model": anonymization.model.to_json(), LINKS: {FOUND: links.to_json(contract.links_rows)}},
     )
 
 
