@@ -64,6 +64,10 @@ class Link(NamedTuple):
     precision: float
     is_found: bool
 
+    def is_among(self, columns: Collection[str]) -> bool:
+        """Whether columns that may link include those of the link; people cannot be counted for an order of rows."""
+        return self.how != "in order" and set(self.columns) <= set(columns)
+
 
 def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
     """Compare the values of released columns with the people of the rows.

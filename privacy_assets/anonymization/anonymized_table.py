@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
-from privacy_assets.anonymity.links import Link, find_links
+from privacy_assets.anonymity.links import Codes, Link, find_links, groups_of
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.measured_loss import mean_loss
@@ -98,24 +99,38 @@ def measure_anonymity(
     return report, statistics
 
 
-def links_of(
-    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
-) -> tuple[tuple[Link, ...], dict[str, tuple[Link, ...]]]:
-    """Find released values that show which rows are of one person, of those that the contract declares.
+def links_of(anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int) -> tuple[Link, ...]:
+    """Find released values that show which rows are of one person; none if each row is a person."""
+    if contract.person is None:
+        return ()
+    person = made_of[contract.person].to_numpy()[anonymization.members["row"].to_numpy()]
+    return find_links(anonymization.table, person, k, list(contract.links_rows))
 
-    Also return those of columns that the contract calls no person, for each as if its values numbered the people. For
-    these, quasi-identifiers may show whose a row is: they hide people among k, and not the schools or places of people.
+
+def links_if_people(
+    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
+) -> dict[str, tuple[Link, ...]]:
+    """Find links as if each column that the contract calls no person numbered the people.
+
+    Only values that are released unchanged are compared: a quasi-identifier hides people among k, and it may show their
+    school or place, which number no people if the contract is right.
     """
-    table, rows = anonymization.table, anonymization.members["row"].to_numpy()
-    links: tuple[Link, ...] = ()
-    if contract.person is not None:
-        links = find_links(table, made_of[contract.person].to_numpy()[rows], k, list(contract.links_rows))
-    labels = labels_of(anonymization)
-    unchanged = table[[name for name in table.columns if name not in labels]]
-    others = [name for name in contract.not_a_person if name in made_of.columns]
-    as_people = {name: factorize_keys(made_of[name])[rows] for name in others}
-    wanted = list(contract.links_rows)
-    return links, {name: find_links(unchanged, person, k, wanted) for name, person in as_people.items()}
+    labels, rows = labels_of(anonymization), anonymization.members["row"].to_numpy()
+    unchanged = anonymization.table[[name for name in anonymization.table.columns if name not in labels]]
+    people = {name: factorize_keys(made_of[name])[rows] for name in contract.not_a_person if name in made_of.columns}
+    return {name: find_links(unchanged, own, k, list(contract.links_rows)) for name, own in people.items()}
+
+
+def groups_of_linked_rows(
+    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
+) -> Codes:
+    """Return the groups of released rows that columns with ``links_rows`` show to be of one person."""
+    if contract.person is None:
+        return np.arange(len(anonymization.table))
+    found = [link for link in links_of(anonymization, contract, made_of, k) if link.is_found]
+    links = [link for link in found if link.is_among(contract.links_rows)]
+    person = made_of[contract.person].to_numpy()[anonymization.members["row"].to_numpy()]
+    return groups_of(anonymization.table, links, person, k)
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:

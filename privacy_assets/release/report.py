@@ -168,7 +168,11 @@ def render_report(
         risk_level=None if score is None else risk_level(score),
         advised=[limit for limit in limits if limit["advice"]],
         measured=[table for table in _measured_tables(manifest["figures"], material, bounds) if table.rows],
-        settings=[*_unknown_table(manifest["settings"]), *_settings_tables(manifest["settings"])],
+        settings=[
+            *_links_table(manifest["figures"]),
+            *_unknown_table(manifest["settings"]),
+            *_settings_tables(manifest["settings"]),
+        ],
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
         leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
@@ -397,6 +401,26 @@ def _measured_tables(
             tuple(map(in_words, advice.columns)),
             [tuple(_figure(str(name), row[name], bounds) for name in row) for row in advice.to_dict("records")],
             frozenset(i for i, name in enumerate(advice.columns) if name not in ("columns", "reason")),
+        )
+
+
+def _links_table(figures: Mapping[str, Any]) -> Iterator[_Table]:
+    found = figures.get("links", {}).get("found", ())
+    if found:
+        yield _Table(
+            "Released values that show which rows are of one person",
+            ("Columns", "How", "Rows concerned", "Pairs of one person", "Why they are released, and who decided"),
+            [
+                (
+                    ", ".join(each["columns"]),
+                    each["how"] if each["if_people"] is None else f"{each['how']}, of one {each['if_people']}",
+                    percent(each["share"]),
+                    percent(each["precision"]),
+                    "; ".join(dict.fromkeys(reason or NOT_DECLARED for reason in each["links_rows"].values())),
+                )
+                for each in found
+            ],
+            frozenset({2, 3}),
         )
 
 

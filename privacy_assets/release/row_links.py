@@ -63,18 +63,13 @@ class LinkEvidence(NamedTuple):
         ]
 
 
-def may_link(link: Link, declared: Mapping[str, str]) -> bool:
-    """Whether the contract has a reason for all columns of a link; an order of rows cannot be counted."""
-    return link.how != "in order" and set(link.columns) <= set(declared)
-
-
 def decide_on_links(evidence: LinkEvidence | None, declared: Mapping[str, str]) -> Iterator[tuple[str, Decision]]:
     """Yield the decision on links without a reason in the contract, and on reasons without a link if there are any."""
     if evidence is None:
         reason = "it could not be measured which released values link the rows of a person"
         yield LINKS_CHECK, Decision(False, reason, "Materialize from the source on.")
         return
-    refused = [(link, column) for link, column in evidence.found if not may_link(link, declared)]
+    refused = [(link, column) for link, column in evidence.found if not link.is_among(declared)]
     advice = LINKS_ADVICE + (f" {ORDER_ADVICE}" if any(link.how == "in order" for link, _ in refused) else "")
     if refused:
         said = f"released values link the rows of a person ({len(refused)}): {_said(refused)}"

@@ -11,6 +11,7 @@ import pandas as pd
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     keeps_the_contract,
+    links_if_people,
     links_of,
     measure_anonymity,
     roles_of,
@@ -18,6 +19,7 @@ from privacy_assets.anonymization.anonymized_table import (
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scales import scale_digests
+from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
@@ -58,6 +60,7 @@ from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinc
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
 MOST_COLUMNS: Final = 20
+UNIT: Final = "unit"
 LINKS: Final = "links"
 FOUND: Final = "found"
 NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
@@ -283,7 +286,8 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         links=LinkEvidence(NO_PEOPLE),
         may_link=contract.links_rows,
     )
-    settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
+    settings: dict[str, Any] = {UNIT: _unit_of(contract)}
+    settings |= {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     gathered = Gathered(evidence, table, content or "", columns, settings, found=found)
     stored = storage.assessment(MPUCC, MpuccAssessment.without_values, MPUCC)
     if stored is not None:
@@ -415,7 +419,8 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
         report, statistics = measure_anonymity(anonymization, contract, source, contract.person, losses)
         whose = "each row is a person" if contract.person is None else ""
-        links = LinkEvidence(whose, *links_of(anonymization, contract, source, storage.release.policy.people_per_class))
+        asked = (anonymization, contract, source, storage.release.policy.people_per_class)
+        links = LinkEvidence(whose, links_of(*asked), links_if_people(*asked))
         columns = describe_columns(anonymization, contract)
         figures = {ANONYMITY: report.to_header(), STATISTICS: anonymization.stats | statistics}
     except PrivacyAssetsError as error:
@@ -433,9 +438,17 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
             may_link=contract.links_rows,
         ),
         columns=columns,
-        settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
+        settings={
+            UNIT: _unit_of(contract),
+            **{name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
+        },
         figures={**figures, "model": anonymization.model.to_json(), LINKS: {FOUND: links.to_json(contract.links_rows)}},
     )
+
+
+def _unit_of(contract: TableContract) -> list[str] | str:
+    """Return the columns that number the people, or that each row is one."""
+    return list(contract.person_columns) or "rows"
 
 
 def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) -> dict[str, dict[str, Any]]:
