@@ -44,10 +44,11 @@ COLUMNS = {
 }
 CONTRACT = TableContract.from_mapping(
     {
+        "one_row_per_person": True,
         "columns": {
             **{name: {"type": kind, "role": "quasi_identifier"} for name, (kind, _) in COLUMNS.items()},
             "diagnosis": {"type": "category", "role": "sensitive"},
-        }
+        },
     }
 )
 

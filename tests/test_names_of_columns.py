@@ -16,7 +16,10 @@ from tests.public_packages import PUBLIC
 N_ROWS = 120
 ROLES = {"a": "quasi_identifier", "b": "quasi_identifier", "c": "sensitive"}
 CONTRACT = pa.TableContract.from_mapping(
-    {"columns": {name: {"type": "integer", "role": role} for name, role in ROLES.items()}}
+    {
+        "one_row_per_person": True,
+        "columns": {name: {"type": "integer", "role": role} for name, role in ROLES.items()},
+    }
 )
 """Repeated, integer, tuple names and one that is no Unicode, and what is said of each."""
 BAD_NAMES = {

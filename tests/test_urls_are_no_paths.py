@@ -40,7 +40,7 @@ URLS = [
     "file:///data/people.parquet",
     " s3://bucket/people.parquet",
 ]
-CONTRACT = {"columns": {"age": {"type": "integer", "role": "quasi_identifier"}}}
+CONTRACT = {"one_row_per_person": True, "columns": {"age": {"type": "integer", "role": "quasi_identifier"}}}
 BASE = {"contract": CONTRACT, "policy": "research_sharing", "anonymized": AnonymizationSettings()}
 
 
@@ -60,7 +60,10 @@ def from_yaml(**attributes):
 
 
 LATTICE = AnonymizationSettings(method="lattice")
-HIERARCHY = {"columns": {"age": {"type": "integer", "role": "quasi_identifier", "hierarchy": {"arx_csv": "URL"}}}}
+HIERARCHY = {
+    "one_row_per_person": True,
+    "columns": {"age": {"type": "integer", "role": "quasi_identifier", "hierarchy": {"arx_csv": "URL"}}},
+}
 
 
 def contract_with(url):

@@ -21,6 +21,7 @@ COLUMNS = [
     *("race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income"),
 ]
 CONTRACT = {
+    "one_row_per_person": True,
     "columns": {
         "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
         "workclass": {"type": "text", "role": "quasi_identifier", "nullable": True},
@@ -31,7 +32,7 @@ CONTRACT = {
         "sex": {"type": "category", "role": "quasi_identifier", "categories": ["Female", "Male"]},
         "native_country": {"type": "text", "role": "quasi_identifier", "nullable": True},
         "income": {"type": "category", "role": "sensitive", "categories": ["<=50K", ">50K"]},
-    }
+    },
 }
 
 

@@ -260,6 +260,7 @@ def _contract(path: Path) -> "tuple[TableContract, Any]":
     source = attributes.get("source") if isinstance(attributes, Mapping) else None
     separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
     read_contract = resolve_contract(contract)
+    read_contract.require_unit()
     return read_contract, lambda file, kind: TableFile(file, kind, separator)
 
 

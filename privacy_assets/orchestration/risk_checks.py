@@ -90,6 +90,7 @@ def build_privacy_risk_checks(
     _require_assets(checked, original, control)
     held_to = resolve_policy(policy)
     keeps = resolve_contract(contract)
+    keeps.require_unit()
     limits = _limits(held_to, original, control)
     settings = assessment or AssessmentSettings.required_by(held_to, keeps)
     settings.check(len(keeps.released_columns))

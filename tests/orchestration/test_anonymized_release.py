@@ -213,6 +213,7 @@ def test_rows_of_one_person_are_no_class(project):
     # Five rows of one person satisfy k = 5 in rows; in people they are a class of one.
     anonymous = copy.deepcopy(CONTRACT)
     del anonymous["columns"]["patient"]["person"]
+    anonymous["one_row_per_person"] = True
     in_rows = project.run(definitions_of(project, 4, contract=anonymous, **settings))
     assert in_rows.success
     assert "does not meet the current contract" in refused_because(project, definitions_of(project, 4, **settings))
@@ -449,7 +450,8 @@ def test_what_separates_ties_is_drawn_in_private(project):
 def test_what_is_shown_of_64_columns_fits_into_an_event(project):
     random = np.random.default_rng(0)
     names = [f"a_rather_long_name_of_a_column_{number:02}" for number in range(64)]
-    contract = {"columns": {name: {"type": "integer", "role": "quasi_identifier"} for name in names}}
+    columns = {name: {"type": "integer", "role": "quasi_identifier"} for name in names}
+    contract = {"one_row_per_person": True, "columns": columns}
     table = pd.DataFrame({name: random.integers(0, 9, 200) for name in names})
     result = project.run(definitions_of(project, contract=contract, source=lambda: table))
     assert_released(project, result)
@@ -532,10 +534,11 @@ def test_a_limit_that_only_warns_is_no_target_that_an_anonymization_may_miss(pro
 def test_a_distance_at_its_limit_is_aimed_at_where_the_limit_admits_it(direction, n_classes):
     contract = TableContract.from_mapping(
         {
+            "one_row_per_person": True,
             "columns": {
                 "age": {"type": "integer", "role": "quasi_identifier"},
                 "disease": {"type": "string", "role": "sensitive"},
-            }
+            },
         }
     )
     table = pd.DataFrame({"age": [0] * 8 + [1] * 8, "disease": [*"aaaaabbb", *"aaabbbbb"]})

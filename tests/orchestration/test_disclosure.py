@@ -203,7 +203,8 @@ def test_labels_of_generalized_records_are_compared(project):
 
 def test_a_control_that_is_part_of_the_originals_is_refused_with_the_count(project):
     table = people(400, 1)
-    contract = {"columns": {name: own for name, own in CONTRACT["columns"].items() if name != "patient"}}
+    columns = {name: own for name, own in CONTRACT["columns"].items() if name != "patient"}
+    contract = {"one_row_per_person": True, "columns": columns}
     paths = {name: project.root / "data" / f"{name}.parquet" for name in ("original", "control")}
     table.drop(columns="patient").to_parquet(paths["original"], index=False)
     table.drop(columns="patient").iloc[:120].to_parquet(paths["control"], index=False)
@@ -221,7 +222,7 @@ def test_a_control_of_fewer_than_50_people_is_refused(project):
 
 def wide(n_columns):
     columns = {f"c{j}": {"type": "integer", "role": "other"} for j in range(n_columns)}
-    return {"contract": {"columns": columns}, "assessment": None}
+    return {"contract": {"one_row_per_person": True, "columns": columns}, "assessment": None}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def contract_by_rows():
     """A contract without a person, so that rows are counted, which engines can divide."""
     contract = copy.deepcopy(CONTRACT)
     del contract["columns"]["patient"]["person"]
+    contract["one_row_per_person"] = True
     return contract
 
 

@@ -369,7 +369,8 @@ def test_external_records_whose_maker_saw_the_control_are_refused_when_the_defin
 
 
 def test_a_given_split_without_a_person_column_is_not_said_to_be_clean(project):
-    contract = {"columns": {name: each for name, each in CONTRACT["columns"].items() if name != "patient"}}
+    columns = {name: each for name, each in CONTRACT["columns"].items() if name != "patient"}
+    contract = {"one_row_per_person": True, "columns": columns}
     given = GivenSplit(lambda: synthetic_people(200, 1), lambda: synthetic_people(60, 2))
     result = project.run(project.definitions(contract=contract, source=None, split=given))
     check = [each for each in result.get_asset_check_evaluations() if each.check_name == "no_person_is_on_both_sides"]

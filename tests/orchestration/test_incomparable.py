@@ -11,12 +11,13 @@ from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import failure_of
 
 CONTRACT = {
+    "one_row_per_person": True,
     "columns": {
         "age": {"type": "integer", "role": "quasi_identifier"},
         "plan": {"type": "text", "role": "quasi_identifier"},
         "town": {"type": "category", "role": "other"},
         "income": {"type": "integer", "role": "sensitive"},
-    }
+    },
 }
 POLICY = Policy(
     (Limit("privacy_risk_score", 0.999, "at_most"), Limit("leakage_detected", 0), Limit("rare_values_released", 0)),
@@ -97,7 +98,7 @@ def test_records_in_which_copies_cannot_be_seen_are_refused_by_name(project, syn
 
 def test_invented_values_leave_with_a_reason(project):
     invented = {"leaves_as_is": "Towns by a generator, says the data office", "invented": True}
-    contract = {"columns": {**CONTRACT["columns"], "town": CONTRACT["columns"]["town"] | invented}}
+    contract = {**CONTRACT, "columns": {**CONTRACT["columns"], "town": CONTRACT["columns"]["town"] | invented}}
     made = HONEST.assign(town=np.array(["Atlantis", "Gotham"])[HONEST.index % 2])
     assert not run(project, made).success
     result = run(project, made, contract)

@@ -159,7 +159,7 @@ def test_a_relative_path_is_fixed_when_the_definitions_are_built(project, pair, 
     build_release_definitions(
         NAME,
         source=lambda: None,
-        contract={"columns": {"age": {"type": "integer", "role": "quasi_identifier"}}},
+        contract={"one_row_per_person": True, "columns": {"age": {"type": "integer", "role": "quasi_identifier"}}},
         policy=POLICY,
         anonymized=AnonymizationSettings(),
         signing=key,

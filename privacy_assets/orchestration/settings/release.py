@@ -118,6 +118,7 @@ class ReleaseSettings(Release):
         self._check_signing()
         self._check_synthetic_side()
         self._check_anonymized_side()
+        self.contract.require_unit()
         self._check_acknowledged()
         self._check_options()
         if self.source is None and self.monitoring.drift_limit is not None:

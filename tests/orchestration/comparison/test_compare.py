@@ -296,7 +296,7 @@ def test_tables_that_nothing_can_be_made_or_judged_of(table, message):
 
 
 def test_a_table_of_one_column_and_one_without_records():
-    contract = {"columns": {"age": CONTRACT["columns"]["age"]}}
+    contract = {"one_row_per_person": True, "columns": {"age": CONTRACT["columns"]["age"]}}
     found = compare_releases(people(700)[["age"]], contract, POLICY, candidates=CANDIDATES[:4])
     assert found.table["utility"].isna().all()
     assert len(found.table) == 4
@@ -329,7 +329,7 @@ def test_standard_candidates_fit_the_sides_and_the_table():
 
 
 def test_a_policy_that_no_candidate_fits_is_refused():
-    contract = {"columns": {"cost": CONTRACT["columns"]["cost"]}}
+    contract = {"one_row_per_person": True, "columns": {"cost": CONTRACT["columns"]["cost"]}}
     with pytest.raises(InvalidSettingError, match="no standard candidate"):
         compare_releases(people(50)[["cost"]], contract, Policy((Limit("smallest_class", 3),)))
 

@@ -390,14 +390,16 @@ def test_keys_are_compared_within_one_mapping_of_one_document():
 type: {TYPE}
 attributes:
   name: north
-  contract: {{columns: {{age: {{type: integer, role: quasi_identifier}}, size: {{type: integer, role: other}}}}}}
+  contract: {{one_row_per_person: true,
+    columns: {{age: {{type: integer, role: quasi_identifier}}, size: {{type: integer, role: other}}}}}}
   policy: development
   source: {{file: people.csv}}
 ---
 type: {TYPE}
 attributes:
   name: south
-  contract: {{columns: {{age: {{type: integer, role: other, role: quasi_identifier}}, n: {{type: text, role: other}}}}}}
+  contract: {{one_row_per_person: true,
+    columns: {{age: {{type: integer, role: other, role: quasi_identifier}}, n: {{type: text, role: other}}}}}}
   policy: development
   source: {{file: people.csv}}
 """

@@ -76,7 +76,7 @@ def install_objects():
     module.table = 5
     module.Made = Made
     module.contract = lambda: TableContract.from_mapping(
-        {"columns": {name: COLUMNS[name] for name in ("age", "diagnosis")}}
+        {"one_row_per_person": True, "columns": {name: COLUMNS[name] for name in ("age", "diagnosis")}}
     )
     sys.modules[MODULE] = module
 
