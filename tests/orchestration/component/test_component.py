@@ -403,7 +403,7 @@ attributes:
   policy: development
   source: {{file: people.csv}}
 """
-    assert "people/defs.yaml:11: 'role' is already defined on line 11" in message_of(people=several)
+    assert "people/defs.yaml:13: 'role' is already defined on line 13" in message_of(people=several)
     with project(people=several.replace("other, role: ", "")) as sandbox, sandbox.build_all_defs() as definitions:
         assert {"north/source", "south/source"} <= keys(definitions)
 
