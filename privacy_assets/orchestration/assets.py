@@ -29,7 +29,7 @@ from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.spark_source import SparkSource
-from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
+from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, NOT_ACCEPTED, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
@@ -55,6 +55,7 @@ from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
+from privacy_assets.synthesis.synthetic_people import AdmittedSynthetic, admit_synthetic
 
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
@@ -169,10 +170,14 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     check = "synthetic_keeps_the_contract"
     brought_in = isinstance(synthetic, ExternalSynthetic)
     made_of = "original" if release.private is None else NOISY_MODEL
+    outs = {"synthetic": "Synthetic records made elsewhere." if brought_in else "Synthetic records."}
+    people = "The synthetic person of each synthetic record, which is compared and not released."
+    outs |= dict.fromkeys(release.stages_of_synthetic_people, people)
 
-    @dg.asset(
-        **asset_arguments(release, "synthetic"),
-        description="Synthetic records made elsewhere." if brought_in else "Synthetic records.",
+    @dg.multi_asset(
+        name=f"{release.name}__synthetic",
+        group_name=release.name,
+        outs={stage: dg.AssetOut(**output_arguments(release, stage), description=own) for stage, own in outs.items()},
         ins=upstream_inputs(synthetic=synthetic.source)
         if isinstance(synthetic, ExternalSynthetic)
         else {made_of: dg.AssetIn(release.key(made_of))},
@@ -180,6 +185,8 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check]),
             *([columns_check(release, "synthetic")] if brought_in else []),
         ],
+        partitions_def=release.partitions_def,
+        required_resource_keys=RESOURCES,
     )
     @guarded
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
@@ -205,9 +212,20 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in or release.private is not None else "original"
         how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, made_of)}
-        sides = ("synthetic",) if brought_in else ()
-        admit = partial(release.contract.admit_synthetic, made)
-        yield from _admitted(release, "synthetic", check, admit, how, upstream, sides)
+        if not brought_in:
+            admit = partial(release.contract.admit_synthetic, made)
+            yield from _admitted(release, "synthetic", check, admit, how, upstream)
+            return
+        admitted: list[AdmittedSynthetic] = []
+
+        def admit_with_people() -> pd.DataFrame:
+            admitted.append(admit_synthetic(release.contract, made, release.synthetic_person))
+            return admitted[0].table
+
+        yield from _admitted(release, "synthetic", check, admit_with_people, how, upstream, ("synthetic",))
+        table, people = admitted[0]
+        if people is not None:
+            yield stored_table(release, SYNTHETIC_PEOPLE, people, {MADE_OF: {"synthetic": fingerprint(table)}})
 
     return synthetic_stage
 

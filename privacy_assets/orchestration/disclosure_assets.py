@@ -12,6 +12,7 @@ from privacy_assets.disclosure.scores import DisclosureProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
@@ -28,19 +29,21 @@ MOST_COLUMNS, MOST_ROWS = 10, 1_000_000
 def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that tests whether the synthetic records reveal originals more than people of the control."""
     stage = release.synthetic_stage
+    stands_on = (*SPLIT_STAGES, *release.stages_of_synthetic_people)
 
     @dg.asset(
         **asset_arguments(release, DISCLOSURE, kinds={"python"}),
         description="Whether the synthetic records single out, link or copy originals, or allow inferences about them, "
         "more than people whom the synthesizer never saw.",
-        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*SPLIT_STAGES, "synthetic", stage))},
+        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*stands_on, "synthetic", stage))},
     )
     @guarded
     def disclosure_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         person, generalized = release.contract.person, None
         if stage != "synthetic":
             generalized = Anonymization.from_artifact(inputs[stage])
-        tables = compared_tables(release, (inputs["original"], inputs["synthetic"], inputs["control"]), generalized)
+        real_and_made = inputs["original"], inputs["synthetic"], inputs["control"]
+        tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
         assessment = assess_leakage(release, tables, progress_logger(context, _work_done))
         metadata = dict(_metadata(release, assessment))
         if assessment.scores[LEAKAGE_DETECTED]:
@@ -49,13 +52,14 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
                 assessment,
                 release.disclosure_settings,
                 person=person,
+                synthetic_person=release.synthetic_person,
                 most_columns=min(max(MOST_ROWS // len(inputs["synthetic"]), 1), MOST_COLUMNS),
                 progress=progress_logger(context, lambda progress: f"without a column, {_work_done(progress)}"),
             )
             # Not in the artifact: it is advice, not evidence.
             metadata["without_a_column"] = advice_table(without)
         released = inputs["synthetic"] if generalized is None else generalized.table
-        made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES} | {stage: fingerprint(released)}
+        made_of = {name: fingerprint(inputs[name]) for name in stands_on} | {stage: fingerprint(released)}
         yield stored_artifact(assessment.to_artifact(), metadata, made_of)
 
     return disclosure_stage

@@ -41,6 +41,8 @@ class Asked(Protocol):
     def invented(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def private(self) -> object | None: ...  # noqa: D102
+    @property
+    def synthetic_person(self) -> str | None: ...  # noqa: D102
 
 
 def released_columns(release: Asked, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
@@ -74,17 +76,22 @@ def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization |
     return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
 
 
-def compared_tables(release: Asked, tables: Tables, generalized: Anonymization | None) -> Tables:
-    """Return the tables of the disclosure assessment, all with labels if synthetic records are generalized."""
+def compared_tables(
+    release: Asked, tables: Tables, generalized: Anonymization | None, people: pd.DataFrame | None = None
+) -> Tables:
+    """Return the tables of the disclosure assessment, all with labels if synthetic records are generalized.
+
+    ``people`` is the synthetic person of each synthetic record.
+    """
     original, synthetic, control = _with_people(release, tables)
-    if generalized is None:
-        return original, synthetic, control
-    person = release.contract.person
-    return (
-        generalize_people(generalized, original, synthetic, person),
-        labels_alone(generalized, list(release.contract.released_columns)),
-        generalize_people(generalized, control, synthetic, person),
-    )
+    compared, person = synthetic, release.contract.person
+    if generalized is not None:
+        original, control = (generalize_people(generalized, each, synthetic, person) for each in (original, control))
+        compared = labels_alone(generalized, list(release.contract.released_columns))
+        people = None if people is None else people.take(generalized.members["row"].to_numpy())
+    if people is not None and release.synthetic_person not in compared.columns:
+        compared = compared.assign(**{str(name): own.to_numpy() for name, own in people.items()})
+    return original, compared, control
 
 
 def _with_people(release: Asked, tables: Tables) -> Tables:
@@ -126,8 +133,8 @@ def assess_leakage(
 ) -> DisclosureAssessment:
     """Test compared tables for disclosure with the settings of a release."""
     asked: dict[str, Any] = asdict(release.disclosure_settings)
-    person, invented = release.contract.person, release.invented
-    return assess_disclosure(*compared, **asked, person=person, invented=invented, progress=progress)
+    asked |= {"person": release.contract.person, "synthetic_person": release.synthetic_person}
+    return assess_disclosure(*compared, **asked, invented=release.invented, progress=progress)
 
 
 def rare_values_of(

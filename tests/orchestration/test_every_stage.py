@@ -73,6 +73,11 @@ def numbered() -> pd.DataFrame:
     return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))
 
 
+def traces() -> list[str]:
+    """Number synthetic people with two rows each."""
+    return [f"{TEXT} {INTEGER + row // 2}" for row in range(90)]
+
+
 def labels() -> pd.DataFrame:
     return pd.DataFrame({"name_of_plan": "*", "number": range(INTEGER, INTEGER + 120)})
 
@@ -91,7 +96,9 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         policy=Policy(limits),
         source=UpstreamAsset("upstream", "loud"),
         synthetic=ExternalSynthetic(
-            lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180)), control_was_withheld=True
+            lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180), trace=traces()),
+            control_was_withheld=True,
+            person="trace",
         ),
         generalize_synthetic=AnonymizationSettings(k=5),
         assessment=AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),

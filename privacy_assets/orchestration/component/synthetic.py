@@ -79,6 +79,11 @@ def _kind_of_synthesis(given: Mapping[str, Any]) -> str:
                 "control_was_withheld describes external records, but these are made here, where the control is always "
                 "withheld. Leave it out."
             )
+        if given.get("person"):
+            raise InvalidSettingError(
+                "person names a column of external records, but these are made here, row by row, without synthetic "
+                "people. Leave it out."
+            )
         return "made_here"
     of_synthesis = [name for name in _SYNTHESIS.model.model_fields if name in given]
     if of_synthesis:

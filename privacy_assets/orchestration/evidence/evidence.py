@@ -240,6 +240,7 @@ def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
     if isinstance(release.synthetic, Synthesis):
         lineage["synthetic"] = ("original",) if release.private is None else (NOISY_MODEL,)
         lineage |= {} if release.private is None else {NOISY_MODEL: ("original",)}
+    lineage |= dict.fromkeys(release.stages_of_synthetic_people, ("synthetic",))
     if release.source is not None:
         lineage |= {"original": ("source",), "control": ("source",)}
     return lineage
@@ -248,7 +249,8 @@ def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
 def _gather_synthetic(storage: _Storage) -> Gathered:
     release, contract = storage.release, storage.release.contract
     synthetic, synthetic_content = storage.table("synthetic")
-    stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
+    stages = (*STAGES_ASSESSED, "synthetic", *release.stages_of_synthetic_people)
+    stages += () if release.source is None else ("source",)
     limits_rare_values = release.policy.limit_on(RARE_VALUES_RELEASED) is not None
     people = {side: storage.table(side) for side in SPLIT_STAGES} if limits_rare_values else {}
     contents = {side: content for side, (_, content) in people.items()}
@@ -335,8 +337,10 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
     if stored is None or stored.assessment is None:
         return gathered
     asked = {**release.disclosure_settings.to_json(), "columns": list(release.contract.released_columns)}
+    asked |= {"level": LEVEL, "synthetic_person": release.synthetic_person}
     figures = {**stored.figures.scores, **tables_of_disclosure(stored.assessment)}
-    gathered = _with_assessment(gathered, DISCLOSURE, stored, figures, SPLIT_STAGES, {**asked, "level": LEVEL})
+    stands_on = (*SPLIT_STAGES, *release.stages_of_synthetic_people)
+    gathered = _with_assessment(gathered, DISCLOSURE, stored, figures, stands_on, asked)
     evidence, decided = gathered.evidence, figures_of_disclosure(stored.figures.scores, required)
     remarks = {**evidence.remarks, LEAKAGE_DETECTED: decided.remark}
     advised = {**evidence.advised, LEAKAGE_DETECTED: decided.advice}

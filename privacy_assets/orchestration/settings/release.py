@@ -32,6 +32,7 @@ from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
+    SYNTHETIC_PEOPLE,
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
@@ -53,6 +54,7 @@ from privacy_assets.setting_checks import local_path
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.settings import MstSettings
+from privacy_assets.synthesis.synthetic_people import check_synthetic_person
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +167,8 @@ class ReleaseSettings(Release):
                 "the original and control that the synthesizer had (GivenSplit), or declare "
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
+        if self.synthetic_person is not None:
+            check_synthetic_person(self.contract, self.synthetic_person)
         if self.assesses(DISCLOSURE):
             self._check_disclosure()
         if self.assesses(MPUCC):
@@ -347,6 +351,16 @@ class ReleaseSettings(Release):
         return self.synthetic.private if isinstance(self.synthetic, Synthesis) else None
 
     @property
+    def synthetic_person(self) -> str | None:
+        """Column of synthetic records made elsewhere with the synthetic person of each row, if they have one."""
+        return self.synthetic.person if isinstance(self.synthetic, ExternalSynthetic) else None
+
+    @property
+    def stages_of_synthetic_people(self) -> tuple[str, ...]:
+        """The stage of synthetic people, if there are any."""
+        return () if self.synthetic_person is None else (SYNTHETIC_PEOPLE,)
+
+    @property
     def budget(self) -> PrivacyBudget:
         """The given budget, or the default one."""
         return self.privacy_budget or PrivacyBudget()
@@ -524,7 +538,8 @@ class ReleaseSettings(Release):
     def for_manifest(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         made_here = self.synthetic if isinstance(self.synthetic, Synthesis) else None
-        synthetic = made_here.for_manifest() if made_here else {"method": "external"}
+        person = {} if self.synthetic_person is None else {"person": self.synthetic_person}
+        synthetic = made_here.for_manifest() if made_here else {"method": "external", **person}
         split = asdict(self.split) if isinstance(self.split, Split) else {"given": True}
         return {"split": split, "synthetic": synthetic}
 

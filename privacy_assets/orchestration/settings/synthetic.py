@@ -12,12 +12,15 @@ from privacy_assets.mpucc.assess import MpuccSettings
 from privacy_assets.orchestration.settings.sources import TableSource
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Policy
-from privacy_assets.setting_checks import REQUIRED, described, setting
+from privacy_assets.setting_checks import REQUIRED, described, require, setting
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.private.settings import MST, MstSettings
 from privacy_assets.synthesis.redraw import MIN_ATOM
 from privacy_assets.synthesis.split import check_split_settings
 from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
+
+SYNTHETIC_PEOPLE = "synthetic_people"
+"""Stage of the synthetic person of each synthetic record, which is never released."""
 
 
 @described
@@ -138,6 +141,16 @@ class ExternalSynthetic:
         "True if the external records were made from exactly the originals of the split, without its control.",
         True,
     )
+    person: str | None = setting(
+        None,
+        "Column of the external records with the synthetic person of each row. It is compared with the real people, "
+        "and not released unless the contract has it with links_rows.",
+        "trace",
+    )
+
+    def __post_init__(self) -> None:
+        is_name = self.person is None or (isinstance(self.person, str) and bool(self.person))
+        require(is_name, "person", self.person, "the name of a column of the synthetic records, or None")
 
 
 @described

@@ -578,6 +578,11 @@ CASES = {
         {"synthetic": {"control_was_withheld": True}},
         "synthetic: control_was_withheld describes external records, but these are made here",
     ),
+    "Synthesis.person": (
+        {"synthetic": {"external": {"file": "t.csv"}, "control_was_withheld": True, "person": "trace"}},
+        {"synthetic": {"person": "trace"}},
+        "synthetic: person names a column of external records, but these are made here, row by row",
+    ),
     **by_name("AssessmentSettings", "assessment", then=LENIENT | {"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
         calculate_baseline=(False, "no", f"'no' {NO_FLAG}"),
