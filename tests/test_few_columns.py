@@ -41,7 +41,7 @@ TYPES = {"age": "integer", "town": "text", "dose": "float", "sex": "text"}
 def contract_of(names, *, person=False):
     columns = {name: {"type": TYPES[name], "role": "quasi_identifier"} for name in names}
     who = {"who": {"type": "integer", "role": "direct_identifier", "person": True}} if person else {}
-    return {"columns": columns | who} | ({} if person else {"one_row_per_person": True})
+    return {"columns": columns | who}
 
 
 @pytest.mark.parametrize("person", [False, True])

@@ -1,6 +1,7 @@
 """The command `privacy_assets` on single stages: what it prints, its exit codes, and that it makes no release."""
 
 import json
+import warnings
 
 import pandas as pd
 import pytest
@@ -44,6 +45,18 @@ def test_a_draft_is_printed_written_decided_and_checked(folder, capsys):
     assert "people.csv keeps its contract: 300 records." in said(capsys, "check", "people.csv", "release.yaml").out
     contract_only = said(capsys, "draft", "people.csv", "--contract-only").out
     assert yaml.safe_load(contract_only) == drafted["attributes"]["contract"]
+
+
+def test_without_a_unit_a_check_refuses_and_figures_count_rows_with_a_remark(folder, capsys):
+    columns = {name: own for name, own in CONTRACT["columns"].items() if name != "patient"}
+    (folder / "rows.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    for name in ("people", "control"):
+        pd.read_csv(f"{name}.csv").drop(columns="patient").to_csv(f"{name}.csv", index=False)
+    assert "does not say whose a row is" in said(capsys, "check", "people.csv", "rows.yaml", code=1).err
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        told = said(capsys, "anonymize", "people.csv", "rows.yaml", "--k", "5", "-o", "out.csv")
+    assert told.err.startswith("The contract does not say whose a row is: rows are taken for people")
 
 
 def test_a_check_counts_what_breaks_the_contract(folder, capsys):

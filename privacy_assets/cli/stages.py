@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,7 +55,9 @@ def run_stage(chosen: argparse.Namespace) -> int:
     from privacy_assets.errors import PrivacyAssetsError
 
     try:
-        return STAGES[chosen.command](chosen)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(message, file=sys.stderr)
+            return STAGES[chosen.command](chosen)
     except PrivacyAssetsError as error:
         print(error, file=sys.stderr)
     return 1
@@ -88,6 +91,7 @@ def run_check(chosen: argparse.Namespace) -> int:
     from privacy_assets.errors import ContractError
 
     contract, source = _contract(chosen.contract)
+    contract.require_unit()
     broken, n_records = None, 0
     try:
         if chosen.table.is_dir():
@@ -259,9 +263,7 @@ def _contract(path: Path) -> "tuple[TableContract, Any]":
     contract = attributes.get("contract", attributes) if isinstance(attributes, Mapping) else attributes
     source = attributes.get("source") if isinstance(attributes, Mapping) else None
     separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
-    read_contract = resolve_contract(contract)
-    read_contract.require_unit()
-    return read_contract, lambda file, kind: TableFile(file, kind, separator)
+    return resolve_contract(contract), lambda file, kind: TableFile(file, kind, separator)
 
 
 def _read(path: Path, source: Any) -> "pd.DataFrame":
