@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.coding import read_column
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
@@ -21,6 +23,14 @@ from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets
+from privacy_assets.reidentification.linked_rows import (
+    LinkedRows,
+    is_constant,
+    link_rows,
+    linked_curve,
+    read_known_rows,
+    share_certain_by_rows,
+)
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
@@ -39,12 +49,18 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     Attributes
     ----------
     scores : dict
-        The worst of each figure over the column sets in ``known``, and counts, without cells of the table.
+        The worst of each figure over the column sets in ``known`` and up to ``known_rows`` linked rows, and counts,
+        without cells of the table. ``n_people_not_proven``: people of whom it was not decided whether ``known_rows``
+        rows leave k people; figures assume the worst. ``share_certain_by_rows``: largest share of people whose value of
+        a sensitive column, ``column_certain_by_rows``, is the only one that the classes of so many of their rows have
+        in common; None without a column that is the same in all rows of nearly everybody.
     curve : DataFrame
         One row per set of known columns: ``known`` (tuple of str), ``n_known``, the fields of
         `Figures`, and ``chosen_as``: ``named``, ``subset`` (all of a
         size), ``greedy`` or ``all``; ``n_records``, the number of released records, all or a random sample, from which
-        the figures were computed; and the ends of intervals of means and shares, such as
+        the figures were computed; ``n_rows``, the number of a person's rows that are known: above 1, ``chosen_as`` is
+        ``linked``, the figures are about people, their extremes are proven, and means and shares are from ``n_records``
+        random choices of known rows; and the ends of intervals of means and shares, such as
         ``mean_reidentification_probability_low`` and
         ``_high``, which together contain the figures of all records in 95 % of all samples. It does not contain cells
         of the table.
@@ -77,7 +93,7 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
         from privacy_assets.reidentification.pictures import draw_candidates
 
-        return draw_candidates(self.curve)
+        return draw_candidates(self.curve[self.curve["n_rows"] == 1])
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the figures for one set of known columns, in any order.
@@ -88,7 +104,7 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
             If the set was not assessed.
         """
         wanted = frozenset(known)
-        for row in self.curve.to_dict("records"):
+        for row in self.curve[self.curve["n_rows"] == 1].to_dict("records"):
             if frozenset(row["known"]) == wanted:
                 return {name: None if pd.isna(row[name]) else row[name] for name in Figures._fields}
         raise InvalidSettingError(
@@ -139,6 +155,10 @@ def assess_reidentification(
     k: int | None = None,
     truth: str | ArrayLike | None = None,
     subject: str | None = None,
+    links: Sequence[str] = (),
+    groups: ArrayLike | None = None,
+    sensitive: Sequence[str] = (),
+    known_rows: int | Literal["all"] = 1,
     other_releases: Sequence[OtherRelease] = (),
     hierarchies: Mapping[str, Hierarchy] | None = None,
     seed: int = 0,
@@ -178,6 +198,16 @@ def assess_reidentification(
         the records of both tables, or positions in ``original``.
     subject : str, optional
         Column of the original with the person of each row; then candidates are people.
+    links : sequence of str
+        Released columns that show which rows are of one person, such as a pseudonym.
+    groups : array-like of int, optional
+        For each released row, the number of the group of rows that ``links`` show to be of one person. Default: rows
+        with a value of one of these columns in common.
+    sensitive : sequence of str
+        Sensitive columns of a table anonymized elsewhere.
+    known_rows : int or "all"
+        Number of rows of a person that an attacker knows; ``scores`` are the worst up to this number. Without links,
+        it only affects ``share_certain_by_rows``.
     other_releases : sequence of OtherRelease
         Other releases of the same people, which an attacker also has. A candidate must be a candidate in all of them.
     hierarchies : mapping of str to Hierarchy, optional
@@ -208,11 +238,12 @@ def assess_reidentification(
     """
     if isinstance(released, Anonymization):
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
+        sensitive = sensitive or released.settings["sensitive"]
         quasi_identifiers = released.settings["quasi_identifiers"]
         k, subject = released.settings["k"], released.settings["subject"]
     wrong = sorted({type_name(other) for other in other_releases if not isinstance(other, OtherRelease)})
     require(not wrong, "other_releases", wrong, "a list of OtherRelease")
-    keys = tuple(dict.fromkeys(other.key for other in other_releases))
+    keys = tuple(dict.fromkeys([*links, *(other.key for other in other_releases)]))
     index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads, progress)
     first_model = index.model
     quasi_identifiers = _checked_names(index, quasi_identifiers)
@@ -227,7 +258,11 @@ def assess_reidentification(
         curve_sample is None or is_integer(curve_sample, 1), "curve_sample", curve_sample, "None or an integer above 0"
     )
     require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
+    require(known_rows == "all" or is_integer(known_rows, 1), "known_rows", known_rows, "'all' or an integer above 0")
     table = released.table if isinstance(released, Anonymization) else released
+    for setting, given in (("links", links), ("sensitive", sensitive)):
+        lacking = [name for name in given if name not in table.columns]
+        require(not lacking, setting, lacking, f"columns of the release, which has {list(table.columns)}")
     names = [*quasi_identifiers, *(name for each in named for name in each)]
     _refuse_undescribed("The release", first_model, table, names)
     for other in other_releases:
@@ -236,6 +271,7 @@ def assess_reidentification(
     n_sets = count_sets(named, len(quasi_identifiers), max_known)
     search = CurveSearch(index, k, named, quasi_identifiers, curve_sample, seed, progress, n_sets)
     search.run(max_known)
+    several_rows, scores_of_rows = _assess_several_rows(search, table, links, groups, sensitive, known_rows, seed)
     settings = {
         ALGORITHM: algorithm_of("reidentification_assessment"),
         "known": [list(each) for each in named],
@@ -246,18 +282,63 @@ def assess_reidentification(
         "k": None if k is None else int(k),
         "subject": subject,
         "unit": "records" if subject is None else "people",
+        "links": list(links),
+        "known_rows": known_rows,
         "model": first_model.to_json(),
         "other_releases": [other.described() for other in other_releases],
     }
     scores = {
-        **search.worst(),
+        **search.worst(several_rows),
+        **scores_of_rows,
         "n_known_sets": len(named),
         "n_sets_assessed": len(search.rows),
         "n_records_at_risk": int(search.is_at_risk.sum()),
         "n_released": index.n_released,
         "n_original": index.n_original,
     }
-    return ReidentificationAssessment(scores, search.curve(), search.records(), settings)
+    return ReidentificationAssessment(scores, search.curve(several_rows), search.records(), settings)
+
+
+def _assess_several_rows(
+    search: CurveSearch,
+    released: pd.DataFrame,
+    links: Sequence[str],
+    groups: ArrayLike | None,
+    sensitive: Sequence[str],
+    known_rows: int | Literal["all"],
+    seed: int,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the figures of several known rows for each named set, and the scores of values that stay the same."""
+    index = search.index
+    curve: list[dict[str, Any]] = []
+    certain: dict[str, float] = {}
+    read = {name: _codes(released[name]) for name in {*links, *sensitive}}
+    people = np.arange(index.n_released) if index.people is None else index.people[index.truth]
+    constant = [name for name in sensitive if is_constant(people, read[name])]
+    if links and groups is None:
+        groups = link_rows([read[name] for name in links])
+    for known in search.named if links or constant else ():
+        rows = read_known_rows(index.masked(known), index.truth, index.n_threads)
+        options = (index.n_threads, search.report_waiting)
+        if links:
+            linked = LinkedRows.of_groups(rows, people, np.asarray(groups, np.int64), *options)
+            found = linked_curve(linked, known_rows, search.k, seed=seed)
+            same = {"known": known, "n_known": len(known), "chosen_as": "linked"}
+            curve += [{**row, **same} for row in found if row["n_rows"] > 1]
+        for name in constant:
+            by_value = LinkedRows.of_values(rows, people, read[name], *options)
+            share, *_ = share_certain_by_rows(by_value, known_rows, seed=seed)
+            certain[name] = max(share, certain.get(name, 0.0))
+    worst = max(certain, key=lambda name: certain[name], default=None)
+    return curve, {
+        "n_people_not_proven": max((row["n_people_open"] for row in curve), default=0),
+        "share_certain_by_rows": None if worst is None else certain[worst],
+        "column_certain_by_rows": worst,
+    }
+
+
+def _codes(column: pd.Series[Any]) -> NDArray[np.int64]:
+    return (read_column(column, f"Column {column.name!r}").codes + 1).astype(np.int64)
 
 
 def _make_index(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from math import comb, log
@@ -133,6 +133,10 @@ class CurveSearch:
         """Whether a set is counted for all records: as required, or as fast as a sample because rows are grouped."""
         return frozenset(known) in self.on_every_record or self.index.is_grouped(known)
 
+    def report_waiting(self) -> None:
+        """Report the same progress again, so that the work can be ended."""
+        self._report(0)
+
     def _report(self, n_more: int) -> None:
         if self.progress is not None:
             self.progress(CandidateProgress(self.n_done + n_more, self.n_sets, len(self.index.columns)))
@@ -195,9 +199,9 @@ class CurveSearch:
         worst: tuple[str, ...] = max(rows, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
         return worst
 
-    def worst(self) -> dict[str, Any]:
-        """Return the worst of each figure over the named sets."""
-        rows = [self.rows[frozenset(known)] for known in self.named]
+    def worst(self, several_rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """Return the worst of each figure over the named sets, and over those of several known rows."""
+        rows = [*(self.rows[frozenset(known)] for known in self.named), *several_rows]
         found: dict[str, Any] = {}
         for name in _LARGER_IS_WORSE:
             values = [row[name] for row in rows]
@@ -206,11 +210,11 @@ class CurveSearch:
             found[name] = min(row[name] for row in rows)
         return found
 
-    def curve(self) -> pd.DataFrame:
-        """Return one row per set, smaller sets first."""
-        rows = sorted(self.rows.values(), key=lambda row: int(row["n_known"]))
-        columns = ["known", "n_known", *Figures._fields, "chosen_as", "n_records", *INTERVAL_COLUMNS]
-        frame = pd.DataFrame(rows, columns=columns)
+    def curve(self, several_rows: Sequence[Mapping[str, Any]] = ()) -> pd.DataFrame:
+        """Return one row per set, smaller sets first, and those of several known rows."""
+        rows = [{**row, "n_rows": 1} for row in sorted(self.rows.values(), key=lambda row: int(row["n_known"]))]
+        columns = ["known", "n_known", "n_rows", *Figures._fields, "chosen_as", "n_records", *INTERVAL_COLUMNS]
+        frame = pd.DataFrame([*rows, *several_rows], columns=columns)
         frame[[*INTERVAL_COLUMNS, "share_below_k"]] = frame[[*INTERVAL_COLUMNS, "share_below_k"]].astype(np.float64)
         return frame.astype({"chosen_as": object})
 

@@ -1,10 +1,14 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import privacy_assets as pa
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.reidentification import CandidateIndex, linked_rows
 from privacy_assets.reidentification.code_sets import from_lists
 from privacy_assets.reidentification.linked_rows import (
     LinkedRows,
@@ -62,14 +66,12 @@ def test_people_left_and_their_bounds_are_those_of_trying_everything(overlap, da
         exact = reference.fewest(len(rows) if n_rows == "all" else n_rows, rows, boxes, people, groups)
         for k in (1, 2, 3):
             worst = found.worst(n_rows, k)
-            assert worst.at_least <= min(exact.values()) <= worst.found
-            if n_rows in (1, 2, "all") or (not overlap and min(exact.values()) <= k):
-                assert worst.at_least == worst.found == min(exact.values())
-            below = sum(size < k for size in exact.values())
-            assert worst.n_people_below <= below <= worst.n_people_below + worst.n_people_open
-            expected = "refused" if worst.n_people_below else "not proven" if worst.n_people_open else "admitted"
-            assert worst.outcome == expected
-            assert overlap or worst.outcome == ("refused" if below else "admitted")
+            fewest, n_below = min(exact.values()), sum(size < k for size in exact.values())
+            if n_rows in (1, 2, "all") or fewest < k:
+                assert worst.at_least == worst.found == fewest
+            assert min(fewest, k) <= worst.at_least <= fewest <= worst.found
+            assert (worst.n_people_below, worst.n_people_open) == (n_below, 0)
+            assert worst.outcome == ("refused" if n_below else "admitted")
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -99,15 +101,9 @@ def test_links_make_the_groups_of_merging_one_by_one(data):
     n_rows, n_links = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 3))
     code = st.integers(0, 5)
     links = [data.draw(st.lists(code, min_size=n_rows, max_size=n_rows)) for _ in range(n_links)]
-    groups = link_rows([np.array(own) for own in links], np.arange(n_rows))
+    groups = link_rows([np.array(own) for own in links])
     found = {frozenset(np.flatnonzero(groups == g).tolist()) for g in groups}
     assert found == reference.groups_of(links)
-
-
-def test_a_value_of_k_people_does_not_link():
-    clinic, people = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 2, 2])
-    assert len(set(link_rows([clinic], people, k=2))) == 4
-    assert len(set(link_rows([clinic], people, k=3))) == 2
 
 
 def test_a_column_is_constant_if_nearly_all_people_with_several_rows_have_one_value():
@@ -119,3 +115,117 @@ def test_a_column_is_constant_if_nearly_all_people_with_several_rows_have_one_va
         differing[: 2 * n_differing : 2] = 9
         assert is_constant(people, differing) is expected
     assert not is_constant(np.arange(40), np.zeros(40, np.int64))
+
+
+def purchases(n_people=60, n_each=4):
+    """Rows of people with a pseudonym, and an illness that is the same in all rows of a person."""
+    random = np.random.default_rng(0)
+    customer = np.repeat(np.arange(n_people), n_each)
+    return pd.DataFrame(
+        {
+            "customer": customer,
+            "age": random.integers(20, 60, len(customer)),
+            "item": random.choice(["a", "b", "c"], len(customer)),
+            "pseudonym": random.permutation(n_people)[customer],
+            "illness": random.choice(6, n_people)[customer],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    table = purchases()
+    return table, pa.anonymize(table, quasi_identifiers=["age", "item"], k=5, subject="customer", sensitive=["illness"])
+
+
+def test_scores_are_the_worst_up_to_the_known_rows(release):
+    table, cut = release
+    alone = pa.assess_reidentification(table, cut)
+    assert alone.scores["max_reidentification_probability"] <= 0.2
+    assert (alone.curve["n_rows"] == 1).all() and alone.settings["known_rows"] == 1 and alone.settings["links"] == []
+    assert pa.assess_reidentification(table, cut, links=["pseudonym"]).curve.equals(alone.curve)
+    linked = pa.assess_reidentification(table, cut, links=["pseudonym"], known_rows=3)
+    several = linked.curve[linked.curve["n_rows"] > 1]
+    assert several["n_rows"].tolist() == [2, 3] and set(several["chosen_as"]) == {"linked"}
+    assert linked.scores["max_reidentification_probability"] == 1.0 and linked.scores["fewest_candidates"] == 1
+    for name in ("mean_reidentification_probability", "share_of_singletons", "share_below_k"):
+        assert linked.scores[name] == several[name].max() > alone.scores[name]
+        assert (several[f"{name}_low"] <= several[name]).all() and (several[name] <= several[f"{name}_high"]).all()
+    assert linked.figures(["age", "item"]) == alone.figures(["age", "item"])
+    assert linked.settings["known_rows"] == 3 and linked.settings["links"] == ["pseudonym"]
+    assert type(linked).from_artifact(linked.to_artifact()) == linked
+    assert linked == pa.assess_reidentification(
+        table, cut, links=["pseudonym"], groups=cut.table["pseudonym"], known_rows=3, n_threads=1
+    )
+
+
+def test_more_known_rows_than_anybody_has_are_all_of_them(release):
+    table, cut = release
+    found = [
+        pa.assess_reidentification(table, cut, links=["pseudonym"], known_rows=known_rows)
+        for known_rows in (4, 10**6, "all")
+    ]
+    assert found[0].scores == found[1].scores == found[2].scores
+
+
+def test_a_release_of_rows_has_no_rows_to_link(release):
+    table, _ = release
+    cut = pa.anonymize(table, quasi_identifiers=["age", "item"], k=5)
+    linked = pa.assess_reidentification(table, cut, links=["pseudonym"], known_rows="all")
+    assert linked.scores == pa.assess_reidentification(table, cut).scores
+
+
+def test_a_value_that_stays_the_same_becomes_certain(release):
+    table, cut = release
+    shares = []
+    for known_rows in (1, 2, "all"):
+        scores = pa.assess_reidentification(table, cut, known_rows=known_rows).scores
+        assert scores["column_certain_by_rows"] == "illness" and scores["max_reidentification_probability"] <= 0.2
+        shares.append(scores["share_certain_by_rows"])
+    assert shares[0] < shares[1] < shares[2]
+    changing = table.assign(illness=np.random.default_rng(1).choice(6, len(table)))
+    other = pa.anonymize(changing, quasi_identifiers=["age", "item"], k=5, subject="customer", sensitive=["illness"])
+    scores = pa.assess_reidentification(changing, other, known_rows=2).scores
+    assert scores["share_certain_by_rows"] is None and scores["column_certain_by_rows"] is None
+
+
+def test_one_row_without_links_leaves_the_candidates_of_the_index(release):
+    table, cut = release
+    for known in (["age", "item"], ["item"]):
+        index = CandidateIndex.of_anonymization(table, cut)
+        rows = read_known_rows(index.masked(known), index.truth)
+        each = LinkedRows.of_groups(rows, index.people[index.truth], np.arange(index.n_released))
+        sizes = each.count(np.arange(len(each.known) + 1), each.known)
+        # Targets are in the order of their people.
+        assert sizes.tolist() == index.sizes(known)[np.argsort(index.people[index.truth], kind="stable")].tolist()
+
+
+@pytest.mark.parametrize("known_rows", [0, -1, True, 1.5, "most", None])
+def test_known_rows_that_are_no_number_are_refused(release, known_rows):
+    with pytest.raises(InvalidSettingError, match="known_rows"):
+        pa.assess_reidentification(*release, known_rows=known_rows)
+
+
+def test_links_that_are_not_released_are_refused(release):
+    with pytest.raises(InvalidSettingError, match="links"):
+        pa.assess_reidentification(*release, links=["customer"])
+
+
+def test_rows_that_fit_too_many_boxes_are_refused(monkeypatch):
+    monkeypatch.setattr(linked_rows, "MOST_FITS", 3)
+    with pytest.raises(InvalidSettingError, match="2 different known rows fit 4 released records"):
+        arranged([(0,), (1,)], [[frozenset({0, 1})], [frozenset({0, 1, 2})]])
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(release=releases(), k=st.integers(1, 3))
+def test_a_search_without_steps_is_not_a_proof(release, k):
+    rows, boxes, people, groups, _ = release
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(linked_rows, "N_CHOICES", 0)
+        worst = linked(rows, boxes, people, groups).worst(3, k)
+    exact = reference.fewest(3, rows, boxes, people, groups)
+    fewest, n_below = min(exact.values()), sum(size < k for size in exact.values())
+    assert worst.at_least <= fewest <= worst.found
+    assert worst.n_people_below <= n_below <= worst.n_people_below + worst.n_people_open
+    assert worst.outcome != "admitted" or n_below == 0
