@@ -2,6 +2,7 @@
 
 import re
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
@@ -142,6 +143,15 @@ def test_a_name_that_makes_no_asset_key_is_refused(name):
         build_release_definitions(name, **ARGUMENTS)
 
 
+def test_columns_that_link_the_rows_of_a_person_are_refused_with_partitions():
+    reason = {"links_rows": "Needed to follow people, says the data office"}
+    contract = {"columns": CONTRACT["columns"] | {"plan": CONTRACT["columns"]["plan"] | reason}}
+    by_year = {"partitions_def": dg.StaticPartitionsDefinition(["2025"]), "source": TableFile("{partition_key}.csv")}
+    build_release_definitions("people", **ARGUMENTS | {"contract": contract})
+    with pytest.raises(InvalidSettingError, match=r"has partitions.*lets \['plan'\] link the rows of a person"):
+        build_release_definitions("people", **ARGUMENTS | by_year | {"contract": contract})
+
+
 def test_a_format_that_cannot_be_told_is_refused():
     with pytest.raises(InvalidSettingError, match=r"expected one of \['csv', 'parquet'\]"):
         TableFile("people.xlsx")
@@ -164,8 +174,6 @@ def test_a_table_narrower_than_the_required_combinations_is_searched_in_full(tmp
 
 @pytest.mark.parametrize("kind", ["csv", "sql", "upstream", "given split", "made here", "partition function"])
 def test_a_table_comes_from_wherever_it_is(tmp_path, monkeypatch, kind):
-    import dagster as dg
-
     project = Project(tmp_path)
     project.write_tables()
     settings, extra, partition = {}, [], None

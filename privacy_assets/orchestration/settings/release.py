@@ -131,6 +131,12 @@ class ReleaseSettings(Release):
         if self.partitions_def is not None:
             for name, source in self.sources.items():
                 require_partitioned(name, source)
+            if self.contract.links_rows:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} has partitions, which are assessed one by one, and its contract lets "
+                    f"{list(self.contract.links_rows)} link the rows of a person, who may be in several. Release the "
+                    "whole table at once, or leave these columns out."
+                )
 
     def _check_signing(self) -> None:
         if self.signing is not None:
