@@ -279,6 +279,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "source_keeps_its_contract",
+        "rows_belong_to_the_declared_people",
         "no_identifying_column_leaves_undecided",
         "no_person_is_on_both_sides",
         "synthetic_keeps_the_contract",

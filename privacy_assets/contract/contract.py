@@ -270,7 +270,11 @@ class TableContract:
         """
         if not self.person_columns and not self.one_row_per_person:
             warnings.warn(f"{UNKNOWN_UNIT}: rows are taken for people, and no release is made of them.", stacklevel=2)
-        return self.with_people(self._validate(table, self.columns, "The table"))
+        return self.with_people(self.check(table))
+
+    def check(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Check a source table like `admit`, and return all of its columns converted, as the unit is judged on them."""
+        return self._validate(table, self.columns, "The table")
 
     def with_people(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the released columns of converted rows, and the person of each row as codes."""

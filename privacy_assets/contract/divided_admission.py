@@ -1,17 +1,18 @@
 """Admission of a table on the workers of a cluster, with the result and the refusals of the whole table.
 
 Workers convert and check their rows, and count violations; the counts are summed. Admitted columns are returned as
-codes with their dictionaries; direct identifiers stay on the cluster unless a check, such as uniqueness, needs the
-whole column. Tables of a cluster have no order. Their rows are sorted by their values, so that a table has the same
-digest however it is divided.
+codes with their dictionaries. Direct identifiers stay on the cluster unless a check, such as uniqueness, needs the
+whole column; keyed hashes of them are returned, by which it is judged whose the rows are. Tables of a cluster have no
+order. Their rows are sorted by their values, so that a table has the same digest however it is divided.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -42,21 +43,24 @@ SUPPORTED: Final = frozenset(
 
 
 class AdmittedRows(NamedTuple):
-    """An admitted table, and the person of each row as the contract converts it, if it has one."""
+    """An admitted table, the person of each row as the contract converts it, and all columns, identifiers as hashes."""
 
     table: pd.DataFrame
     people: pd.DataFrame
+    checked: pd.DataFrame
 
 
 @dataclass(frozen=True)
 class AdmitRows:
-    """Checks rows on a worker, and answers with the `kept` columns.
+    """Checks rows on a worker, and answers with the `kept` columns, and with hashes of the `hashed` ones.
 
     ``schema`` has only pandera's own checks of single values; by default, rows are sent as they are.
     """
 
     schema: pandera.DataFrameSchema | None
     kept: tuple[str, ...]
+    hashed: tuple[str, ...] = ()
+    hash_key: str = field(default="", repr=False)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Check the rows of one partition."""
@@ -78,7 +82,9 @@ class AdmitRows:
                 rows = as_frame(chunk.slice(begin, ROWS_PER_CHUNK))
                 if admission is not None:
                     rows = admission.check(rows)
-                yield _answer(rows=_packed(rows[[name for name in self.kept if name in rows.columns]]))
+                hashes = {name: _hashed(rows[name], self.hash_key) for name in self.hashed if name in rows.columns}
+                kept = rows[[name for name in self.kept if name in rows.columns]]
+                yield _answer(rows=_packed(kept.assign(**hashes)))
         if admission is not None:
             yield _answer(counts=json.dumps({"counts": admission.counts}).encode())
 
@@ -95,6 +101,7 @@ class DividedAdmission:
         self._checked_here = _checked_here(contract)
         self._schema = _for_workers(contract, self._checked_here)
         self._admission = BatchAdmission(TableContract(self._schema))
+        self._kept = {*contract.released_columns, *contract.person_columns} | self._checked_here
         names = [name for name, _ in columns]
         self._admission.check(pd.DataFrame(columns=pd.Index(names, dtype=object)))
         require_supported([(name, kind) for name, kind in columns if name in contract.columns])
@@ -103,8 +110,12 @@ class DividedAdmission:
     @property
     def task(self) -> AdmitRows:
         """The function that the workers apply to the rows of `columns`."""
-        kept = {*self._contract.released_columns, *self._contract.person_columns} | self._checked_here
-        return AdmitRows(self._schema, tuple(name for name in self.columns if name in kept))
+        kept = tuple(name for name in self.columns if name in self._kept)
+        return AdmitRows(self._schema, kept, self._hashed, secrets.token_hex(8))
+
+    @property
+    def _hashed(self) -> tuple[str, ...]:
+        return tuple(name for name in self.columns if name not in self._kept)
 
     def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
         """Sum the answers of the workers, make the checks that need whole columns, and sort the rows.
@@ -118,7 +129,7 @@ class DividedAdmission:
         kept = {*contract.released_columns, *contract.person_columns}
         admitted = [name for name in self.columns if name in kept]
         frame = _in_order(coded, admitted, self._admission.counts[0])
-        for name in frame.columns:
+        for name in (each for each in frame.columns if each not in self._hashed):
             frame[name] = _narrowed(frame[name], types[name])
         for name in self._admission.mixed_columns & set(frame.columns):
             frame[name] = pd.Series(pd.NaT, frame.index, dtype=types[name].label)
@@ -127,7 +138,7 @@ class DividedAdmission:
             checked += contract.check_failures(whole, with_table_checks=not losses)
         if losses or checked:
             raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
-        return AdmittedRows(contract.with_people(frame), frame[list(contract.person_columns)].copy())
+        return AdmittedRows(contract.with_people(frame), frame[list(contract.person_columns)].copy(), frame)
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
         with ColumnCoder() as coder:
@@ -135,9 +146,11 @@ class DividedAdmission:
                 if counts is not None:
                     self._admission.include(counts)
                 if rows is not None:
-                    coder.add(
-                        pd.DataFrame({str(name): _typed(column, types[str(name)]) for name, column in rows.items()})
-                    )
+                    typed = {
+                        str(name): column.astype("Int64") if name in self._hashed else _typed(column, types[str(name)])
+                        for name, column in rows.items()
+                    }
+                    coder.add(pd.DataFrame(typed))
             return dict(coder.finish())
 
     def _place_of_check(self, failure: Failure) -> tuple[int, int]:
@@ -199,6 +212,12 @@ def _for_workers(contract: TableContract, checked_here: set[str]) -> pandera.Dat
         checks = [] if name in checked_here else column.checks
         columns[name] = pandera.Column(column.dtype, checks, nullable=column.nullable, metadata=metadata)
     return pandera.DataFrameSchema(columns)
+
+
+def _hashed(column: pd.Series, key: str) -> pd.Series:
+    """Return keyed hashes of values, by which equal ones are found, and nothing else."""
+    hashes = pd.util.hash_pandas_object(column.astype(str), index=False, hash_key=key)
+    return hashes.astype(np.int64).astype("Int64").mask(column.isna())
 
 
 def _answer(counts: bytes | None = None, rows: bytes | None = None) -> pa.RecordBatch:

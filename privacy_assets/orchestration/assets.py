@@ -16,15 +16,16 @@ import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
+from privacy_assets.disclosure.declared_unit import UnitExamination, examine_unit
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.mpucc.preprocess import PreprocessedTables
-from privacy_assets.orchestration.column_checks import check_columns, columns_check
+from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
-from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
 from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
@@ -76,6 +77,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         ins=upstream_inputs(source=source),
         check_specs=[
             blocking_check(release, "source", check, CHECKS_OF_STAGES[check]),
+            unit_check(release, "source"),
             columns_check(release, "source"),
         ],
     )
@@ -83,14 +85,17 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         storage, person = storage_of(context, release), release.contract.person
         counted: dict[str, int] = {}
+        examined: list[UnitExamination] = []
 
         def admit() -> pd.DataFrame:
             if isinstance(source, SparkSource):
                 jobs = f"{release.name} source"
-                admitted, table = source.admit(release.contract, storage.partition_key, release.engine, jobs)
+                admitted, table, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
             else:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
-                admitted = release.contract.admit(table)
+                checked = release.contract.check(table)
+                admitted = release.contract.with_people(checked)
+            examined.append(examine_unit(checked, release.contract))
             keep_people_of_source(storage, table, admitted)
             keys = list(release.contract.person_columns)
             if person is not None and (n_alike := len(table[keys].drop_duplicates()) - admitted[person].nunique()):
@@ -102,7 +107,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             _warn_of_split(context, planned)
             return planned | counted
 
-        yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe)
+        yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe, examined=examined)
 
     return source_stage
 
@@ -130,7 +135,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
         ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},
         check_specs=[
             blocking_check(release, "original", check, CHECKS_OF_STAGES[check]),
-            *([columns_check(release, "original")] if given else []),
+            *([unit_check(release, "original"), columns_check(release, "original")] if given else []),
         ],
         partitions_def=release.partitions_def,
         required_resource_keys=RESOURCES,
@@ -138,8 +143,9 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def split_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         sides: tuple[pd.DataFrame, pd.DataFrame]
+        examined = None
         if isinstance(split, GivenSplit):
-            sides = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
+            sides, examined = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
         else:
             fraction, seed = split.train_fraction, split.seed
             sides = split_records(inputs["source"], train_fraction=fraction, seed=seed, person=person)
@@ -151,13 +157,14 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 "whom the synthesizer has not seen. Split the records by person. Nothing was stored."
             )
         judged = judged_metadata(release, *sides)
-        if given:
+        if examined is not None:
             # Otherwise the metadata of the source already has it.
             _warn_of_split(context, judged)
+            yield from check_unit(release, "original", examined)
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
-            more = judged if stage == "control" else None
+            more = judged if stage == "control" else None if examined is None else _recorded_unit(examined)
             yield stored_table(release, stage, table, made, None if given else "source", more)
 
     return split_stage
@@ -288,11 +295,13 @@ def _admitted(
     made_of: str | None = None,
     sides: Sequence[str] = (),
     describe: Callable[[pd.DataFrame], dict[str, Any]] = lambda _: {},
+    examined: Sequence[UnitExamination] = (),
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
     """Yield the table that the contract admits, or the failed check with its counts, followed by the error.
 
-    Columns that would be released unchanged on one of the `sides` are examined before anything is stored. The metadata
-    that `describe` returns for the table is shown with it.
+    Before anything is stored, columns that would be released unchanged on one of the `sides` are examined, and it is
+    decided on whose the rows are if `admit` has `examined` that. The metadata that `describe` returns for the table is
+    shown with it.
     """
     violation: ContractError | None = None
     try:
@@ -306,9 +315,16 @@ def _admitted(
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
     yield dg.AssetCheckResult(check_name=check, passed=True)
+    for each in examined:
+        yield from check_unit(release, stage, each)
     if sides:
         yield from check_columns(release, stage, table, sides)
-    yield stored_table(release, stage, table, made, made_of, describe(table))
+    more = {name: own for each in examined for name, own in _recorded_unit(each).items()}
+    yield stored_table(release, stage, table, made, made_of, describe(table) | more)
+
+
+def _recorded_unit(examined: UnitExamination) -> dict[str, Any]:
+    return {UNIT: dg.MetadataValue.json(examined.to_json())}
 
 
 def _warn_of_split(context: Any, judged: Mapping[str, Any]) -> None:
@@ -332,8 +348,8 @@ def _split_check(release: ReleaseSettings, check: str, person: str | None, on_bo
 
 def _given_sides(
     release: ReleaseSettings, given: dict[str, TableSource], partition_key: str | None, inputs: dict[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Admit both sides as one table, so that each person has the same code on both."""
+) -> tuple[tuple[pd.DataFrame, pd.DataFrame], UnitExamination]:
+    """Admit and examine both sides as one table, so that each person has the same code on both."""
     sides = [
         read_source(stage, source, partition_key, inputs, release.engine, release.name)
         for stage, source in given.items()
@@ -341,9 +357,11 @@ def _given_sides(
     for side in sides:
         # Concatenating them would give the columns of both.
         release.contract.require_known_columns(side)
-    admitted = release.contract.admit(pd.concat(sides, ignore_index=True))
+    converted = release.contract.check(pd.concat(sides, ignore_index=True))
+    examined, admitted = examine_unit(converted, release.contract), release.contract.with_people(converted)
     n_originals = len(sides[0])
-    return admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)
+    parts = admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)
+    return parts, examined
 
 
 def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Columns that are released unchanged: the check at the source, and the evidence for the gate."""
+"""The checks at the source on columns that are released unchanged, and on whose the rows are, and their evidence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
+from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination, decide_on_unit
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.evidence import Gathered
@@ -17,6 +18,9 @@ from privacy_assets.release.outcomes import in_words
 
 COLUMNS_DESCRIPTION = (
     "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
+)
+UNIT_DESCRIPTION = (
+    "No column numbers other people than the contract declares, unless the contract says what it numbers: not_a_person."
 )
 MOST_COLUMNS_SHOWN = 40
 
@@ -45,6 +49,26 @@ def check_columns(
     )
     if not decision.passed:
         raise InvalidTableError(f"In {stage} {decision.reason}. Nothing was stored. {decision.advice}")
+
+
+def unit_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
+    """Return the spec of the check on whose the rows are."""
+    return blocking_check(release, stage, UNIT_CHECK, UNIT_DESCRIPTION)
+
+
+def check_unit(release: ReleaseSettings, stage: str, examined: UnitExamination) -> Iterator[dg.AssetCheckResult]:
+    """Yield the check on whose the rows are; raise if they seem to be of other people than the contract declares."""
+    decision = decide_on_unit({stage: examined}, release.contract, release.policy.use_case)
+    said = f"In {stage}, {decision.reason}"
+    yield dg.AssetCheckResult(
+        check_name=UNIT_CHECK,
+        asset_key=release.key(stage),
+        passed=decision.passed,
+        metadata={"findings": dg.MetadataValue.json([each.to_json() for each in examined.findings])},
+        description=f"{said}; {decision.doubts}" if decision.doubts else said,
+    )
+    if not decision.passed:
+        raise InvalidTableError(f"{said}. Nothing was stored. {decision.advice}")
 
 
 def _table(

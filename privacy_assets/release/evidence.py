@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.disclosure.declared_unit import UnitDecision
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.row_links import LinkEvidence
 
@@ -104,6 +105,8 @@ class Evidence:
         Released values that show which rows of exactly this table are of one person; None if this was not measured.
     may_link : mapping of str to str
         Reasons in the contract for releasing columns that do so.
+    unit : UnitDecision or None
+        Decision on whose the rows are, by the current contract on the recorded findings; None if it was not made.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
     """
@@ -129,6 +132,7 @@ class Evidence:
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     links: LinkEvidence | None = None
     may_link: Mapping[str, str] = field(default_factory=dict)
+    unit: UnitDecision | None = None
     has_person: bool = False
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None

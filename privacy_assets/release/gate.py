@@ -13,6 +13,7 @@ from typing import Any
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import said_of_blind
+from privacy_assets.disclosure.declared_unit import DOUBT_CHECK, UNIT_CHECK
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import in_full
@@ -105,6 +106,7 @@ def verdicts(
     decided.append(_table_is_as_recorded(evidence, fingerprint))
     decided.extend(_table_is_of_this_version(evidence))
     decided.append(_table_keeps_the_contract(evidence))
+    decided.extend(_rows_are_of_the_declared_people(evidence))
     decided.extend(_columns_may_leave(evidence))
     decided.extend(_rows_are_not_linked(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
@@ -360,6 +362,16 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
         else f"{evidence.stage} does not meet the current contract: its columns, types or ranges differ"
     )
     return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
+
+
+def _rows_are_of_the_declared_people(evidence: Evidence) -> Iterator[Verdict]:
+    """Decide on whose the rows are. Only the contract can say what a column numbers, not a waiver."""
+    if evidence.unit is None:
+        yield _failed(UNIT_CHECK, "nothing is known about whose the rows are", "Materialize everything again.")
+        return
+    passed, reason, advice, doubts = evidence.unit
+    yield Verdict(UNIT_CHECK, passed, "error", reason, advice)
+    yield Verdict(DOUBT_CHECK, not doubts, "warn", doubts or "no column suggests it")
 
 
 def _columns_may_leave(evidence: Evidence) -> Iterator[Verdict]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.disclosure.declared_unit import NOT_A_PERSON, UNIT_KEY
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
@@ -175,6 +176,7 @@ def render_report(
         ],
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
+        people=_unit_table(manifest["figures"].get(UNIT_KEY, {})),
         leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
         refusals=_refusals_table(material.refusals),
         files=_files_table(manifest["files"]),
@@ -479,6 +481,12 @@ def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
     names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
     rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
     return _Table("Columns of the release and their roles", ("Column", *(in_words(name) for name in names)), rows)
+
+
+def _unit_table(unit: Mapping[str, Any]) -> _Table:
+    rows = [(each["column"], each["said"], each[NOT_A_PERSON] or NOT_DECLARED) for each in unit.get("findings", ())]
+    columns = ("Column", "Finding", "What its values number, and who decided")
+    return _Table("Columns of the source whose values repeat like people", columns, rows)
 
 
 def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:

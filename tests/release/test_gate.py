@@ -5,6 +5,7 @@ import pytest
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.disclosure.declared_unit import UnitDecision
 from privacy_assets.release.evidence import (
     SPLIT_STAGES,
     STAGES_ASSESSED,
@@ -91,6 +92,7 @@ def good_evidence(**changes) -> Evidence:
         examined={"synthetic": (PLAN,), "source": (PLAN,)},
         must_be_examined=("synthetic", "source"),
         links=LinkEvidence(),
+        unit=UnitDecision(True, "each row is another person"),
     )
     return replace(evidence, **changes)
 
@@ -160,6 +162,8 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "the_policy_limits_the_synthetic_side",
         "synthetic_is_as_recorded",
         "synthetic_keeps_the_contract",
+        "rows_belong_to_the_declared_people",
+        "nothing_suggests_other_people_than_declared",
         "no_identifying_column_leaves_undecided",
         "no_nearly_unique_measure_leaves_undecided",
         "no_released_column_links_the_rows_of_a_person",
@@ -259,6 +263,11 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
         (with_assessment(settings={}), "mpucc_assessment_settings_meet_the_policy"),
+        (good_evidence(unit=None), "rows_belong_to_the_declared_people"),
+        (
+            good_evidence(unit=UnitDecision(False, "'who' repeats", "Set `person: true`.")),
+            "rows_belong_to_the_declared_people",
+        ),
         (good_evidence(examined={}), "no_identifying_column_leaves_undecided"),
         (good_evidence(examined={"synthetic": (PLAN,)}), "no_identifying_column_leaves_undecided"),
         (good_evidence(examined={"source": (PLAN,)}, must_be_examined=()), "no_identifying_column_leaves_undecided"),
@@ -440,6 +449,7 @@ def anonymized_evidence(**changes) -> Evidence:
         {},
         lineage={"anonymized": ("source",)},
         keeps_contract=True,
+        unit=UnitDecision(True, "each row is another person"),
         measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3, "share_in_homogeneous_classes": 0.0}},
         examined={"anonymized": (), "source": ()},
         must_be_examined=("anonymized", "source"),
@@ -460,6 +470,8 @@ def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_
         "the_policy_limits_the_anonymized_side",
         "anonymized_is_as_recorded",
         "anonymized_keeps_the_contract",
+        "rows_belong_to_the_declared_people",
+        "nothing_suggests_other_people_than_declared",
         "no_identifying_column_leaves_undecided",
         "no_nearly_unique_measure_leaves_undecided",
         "no_released_column_links_the_rows_of_a_person",

@@ -20,6 +20,7 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scales import scale_digests
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.declared_unit import UnitExamination, decide_on_unit, published_unit
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
@@ -130,7 +131,7 @@ def gather_evidence(storage: Storage, side: str, *, with_details: bool = True) -
     assessments.
     """
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
-    return gather(_Storage(**vars(storage), with_details=with_details))
+    return _with_unit(storage, gather(_Storage(**vars(storage), with_details=with_details)))
 
 
 class _Stored(NamedTuple, Generic[_Assessment]):
@@ -326,6 +327,15 @@ def _with_assessment(
         figures={**gathered.figures, name: dict(figures)},
         found=gathered.found if stored.assessment is None else {**gathered.found, name: stored.assessment},
     )
+
+
+def _with_unit(storage: Storage, gathered: Gathered) -> Gathered:
+    """Add the decision of the current contract on what a run found out about whose the rows are."""
+    release, origin = storage.release, "original" if storage.release.source is None else "source"
+    examined = UnitExamination.from_json(storage.recorded(origin).unit)
+    decision = decide_on_unit({origin: examined}, release.contract, release.policy.use_case)
+    figures = {**gathered.figures, **published_unit(examined, release.contract)}
+    return replace(gathered, evidence=replace(gathered.evidence, unit=decision), figures=figures)
 
 
 def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:

@@ -12,6 +12,7 @@ from privacy_assets.orchestration.shown.metadata import FINGERPRINT, RELEASE_DIR
 
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
+UNIT = "privacy_assets/unit"
 _PAGE = 50
 
 
@@ -46,6 +47,8 @@ class Recorded:
         partitions.
     made_with : dict
         Settings it was made with.
+    unit : object
+        What a run found out about whose the rows are; None if nothing is recorded.
     """
 
     def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
@@ -60,6 +63,7 @@ class Recorded:
         metadata = materialization.metadata if materialization else {}
         self.made_of: dict[str, str] = _json(metadata.get(MADE_OF)) or {}
         self.made_with: Any = _json(metadata.get(MADE_WITH))
+        self.unit: Any = None if self.run_id is None else _json(metadata.get(UNIT))
 
 
 def keyed_result(event: Any, keyed: Callable[[str], str]) -> Any:
