@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,10 @@ from privacy_assets.columns.key_candidates import FEWEST_VALUES
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.columns.unit_keys import UnitKey, determines, find_unit_keys
-from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.text_shapes import EMAIL, OF_PEOPLE, share_of_shapes
+
+if TYPE_CHECKING:
+    from privacy_assets.contract.contract import TableContract
 
 UNIT_CHECK: Final = "rows_belong_to_the_declared_people"
 NOT_A_PERSON: Final = "not_a_person"
