@@ -79,7 +79,7 @@ def anonymize(table):
     privacy_assets.assess_reidentification(table, along, max_known=1, hierarchies={"text": HALVES["text"]})
     privacy_assets.assess_reidentification(table, found[0], max_known=2)
     privacy_assets.assess_reidentification(table, found[0], max_known=2, curve_sample=20)
-    privacy_assets.assess_reidentification(table, found[1], max_known=1)
+    privacy_assets.assess_reidentification(table, found[1], max_known=1, links=["boolean"], known_rows=2)
     index = reidentification.CandidateIndex.of_anonymization(table, found[0])
     index.members(0, known)
     linkage.match_candidates(index, known)

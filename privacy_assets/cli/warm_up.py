@@ -108,6 +108,9 @@ def _release_and_attack(table: pd.DataFrame) -> None:
     verify_anonymity(found.table, quasi_identifiers=KNOWN, sensitive=["area"])
     verify_anonymity(table, quasi_identifiers=["plan"], sensitive=["income"], subject="person")
     assess_reidentification(table, found)
+    of_four = table.assign(person=table["person"] // 2)
+    linked = anonymize(of_four, quasi_identifiers=KNOWN, k=2, subject="person")
+    assess_reidentification(of_four, linked, links=["area"], known_rows=2)
     of_records = anonymize(table, quasi_identifiers=KNOWN, k=2)
     # Two neighboring values with most rows are in the same bin: only their codes allow a cut.
     neighbors = pd.DataFrame({"number": np.append(np.arange(602), np.repeat([300, 301], 700))})
