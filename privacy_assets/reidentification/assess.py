@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets
+from privacy_assets.reidentification.linked_releases import LinkedReleases, RowsOfRelease
 from privacy_assets.reidentification.linked_rows import (
     LinkedRows,
     is_constant,
@@ -93,7 +94,11 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
         from privacy_assets.reidentification.pictures import draw_candidates
 
-        return draw_candidates(self.curve[self.curve["n_rows"] == 1])
+        return draw_candidates(self._of_one_row)
+
+    @property
+    def _of_one_row(self) -> pd.DataFrame:
+        return self.curve[self.curve["chosen_as"] != "linked"]
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the figures for one set of known columns, in any order.
@@ -104,7 +109,7 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
             If the set was not assessed.
         """
         wanted = frozenset(known)
-        for row in self.curve[self.curve["n_rows"] == 1].to_dict("records"):
+        for row in self._of_one_row.to_dict("records"):
             if frozenset(row["known"]) == wanted:
                 return {name: None if pd.isna(row[name]) else row[name] for name in Figures._fields}
         raise InvalidSettingError(
@@ -209,7 +214,8 @@ def assess_reidentification(
         Number of rows of a person that an attacker knows; ``scores`` are the worst up to this number. Without links,
         it only affects ``share_certain_by_rows``.
     other_releases : sequence of OtherRelease
-        Other releases of the same people, which an attacker also has. A candidate must be a candidate in all of them.
+        Other releases of the same people, which an attacker also has. A candidate must be a candidate in all of them. A
+        key that is one of ``links`` may repeat: it ties groups of rows, and not single ones.
     hierarchies : mapping of str to Hierarchy, optional
         Hierarchies that the model names.
     seed : int
@@ -247,7 +253,7 @@ def assess_reidentification(
     index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads, progress)
     first_model = index.model
     quasi_identifiers = _checked_names(index, quasi_identifiers)
-    for other in other_releases:
+    for other in (each for each in other_releases if each.key not in links):
         index = other.intersect(index, original, subject)
         quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
     index.engine = engine
@@ -271,7 +277,16 @@ def assess_reidentification(
     n_sets = count_sets(named, len(quasi_identifiers), max_known)
     search = CurveSearch(index, k, named, quasi_identifiers, curve_sample, seed, progress, n_sets)
     search.run(max_known)
-    several_rows, scores_of_rows = _assess_several_rows(search, table, links, groups, sensitive, known_rows, seed)
+    read = {name: _codes(table[name]) for name in {*links, *sensitive}}
+    of_rows = link_rows([read[name] for name in links]) if links and groups is None else np.asarray(groups)
+    tied = [
+        _Tied(*other.join(index, of_rows, original, subject), other.known_columns() if known is None else ())
+        for other in other_releases
+        if other.key in links
+    ]
+    constant = {name: read[name] for name in sensitive}
+    rows_known = of_rows if links else None, tied, constant, known_rows, seed
+    several_rows, scores_of_rows = _assess_several_rows(search, *rows_known)
     settings = {
         ALGORITHM: algorithm_of("reidentification_assessment"),
         "known": [list(each) for each in named],
@@ -299,12 +314,25 @@ def assess_reidentification(
     return ReidentificationAssessment(scores, search.curve(several_rows), search.records(), settings)
 
 
+class _Tied(NamedTuple):
+    """The rows of another release that a key of people ties to groups, and columns that are known in addition."""
+
+    release: CandidateIndex
+    groups: NDArray[np.int64]
+    also_known: Sequence[str]
+
+    def rows(self, known: Sequence[str]) -> RowsOfRelease:
+        """Return the rows for an attacker who knows those of some columns that it has."""
+        own = self.release
+        columns = [name for name in dict.fromkeys([*known, *self.also_known]) if name in own.columns]
+        return RowsOfRelease(read_known_rows(own.masked(columns), own.truth, own.n_threads), own.truth, self.groups)
+
+
 def _assess_several_rows(
     search: CurveSearch,
-    released: pd.DataFrame,
-    links: Sequence[str],
-    groups: ArrayLike | None,
-    sensitive: Sequence[str],
+    groups: NDArray[np.int64] | None,
+    tied: Sequence[_Tied],
+    sensitive: Mapping[str, NDArray[np.int64]],
     known_rows: int | Literal["all"],
     seed: int,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -312,21 +340,22 @@ def _assess_several_rows(
     index = search.index
     curve: list[dict[str, Any]] = []
     certain: dict[str, float] = {}
-    read = {name: _codes(released[name]) for name in {*links, *sensitive}}
-    people = np.arange(index.n_released) if index.people is None else index.people[index.truth]
-    constant = [name for name in sensitive if is_constant(people, read[name])]
-    if links and groups is None:
-        groups = link_rows([read[name] for name in links])
-    for known in search.named if links or constant else ():
+    everybody = np.arange(index.n_original) if index.people is None else index.people
+    people = everybody[index.truth]
+    constant = {name: values for name, values in sensitive.items() if is_constant(people, values)}
+    for known in search.named if groups is not None or constant else ():
         rows = read_known_rows(index.masked(known), index.truth, index.n_threads)
         options = (index.n_threads, search.report_waiting)
-        if links:
-            linked = LinkedRows.of_groups(rows, people, np.asarray(groups, np.int64), *options)
+        if groups is not None:
+            linked = LinkedRows.of_groups(rows, people, groups, *options)
+            if tied:
+                releases = [RowsOfRelease(rows, index.truth, groups), *(each.rows(known) for each in tied)]
+                linked = LinkedReleases.of_releases(releases, everybody, *options)
             found = linked_curve(linked, known_rows, search.k, seed=seed)
             same = {"known": known, "n_known": len(known), "chosen_as": "linked"}
-            curve += [{**row, **same} for row in found if row["n_rows"] > 1]
-        for name in constant:
-            by_value = LinkedRows.of_values(rows, people, read[name], *options)
+            curve += [{**row, **same} for row in found if tied or row["n_rows"] > 1]
+        for name, values in constant.items():
+            by_value = LinkedRows.of_values(rows, people, values, *options)
             share, *_ = share_certain_by_rows(by_value, known_rows, seed=seed)
             certain[name] = max(share, certain.get(name, 0.0))
     worst = max(certain, key=lambda name: certain[name], default=None)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.column_names import positions, require_unique_text_names
@@ -15,7 +17,7 @@ from privacy_assets.columns.masks import ReleaseModel, Suppressed, columns_of
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, combine
 from privacy_assets.reidentification.masked_columns import refuse_weighing
-from privacy_assets.reidentification.record_keys import match_keys
+from privacy_assets.reidentification.record_keys import code_keys, match_keys, true_positions
 from privacy_assets.storage.fingerprint import fingerprint
 
 
@@ -38,6 +40,9 @@ class OtherRelease:
         not suppressed.
     hierarchies : mapping of str to Hierarchy, optional
         Hierarchies that the model names.
+    truth : str or array-like of int, optional
+        Where each row comes from, if the key is of people and repeats: the name of a column that identifies the rows of
+        table and original, or positions in the original. Default: what an Anonymization of the same original has.
     """
 
     table: Anonymization | pd.DataFrame
@@ -46,6 +51,7 @@ class OtherRelease:
     name: str = "other"
     quasi_identifiers: Sequence[str] | None = None
     hierarchies: Mapping[str, Hierarchy] | None = None
+    truth: str | ArrayLike | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.table, Anonymization) == (self.model is not None):
@@ -105,12 +111,71 @@ class OtherRelease:
         table = self.released()
         # Other records, such as those withheld here, do not affect the candidates of these records.
         table = table.iloc[match_keys(self.key, index.keys, "release", table, f"release {self.name!r}")]
+        return combine([index, self._read(table, index.truth, index, original, subject)], self.key)
+
+    def join(
+        self, index: CandidateIndex, groups: NDArray[np.int64], original: pd.DataFrame, subject: str | None
+    ) -> tuple[CandidateIndex, NDArray[np.int64]]:
+        """Index the rows that a key of people ties to groups of rows of a release, and return the group of each.
+
+        Rows whose key is missing, or not in one group there, are left out: they are nobody's, or the others' there.
+
+        Raises
+        ------
+        InvalidTableError
+            If a table lacks the key, the rows cannot be assigned to originals, or no key is in both.
+        ConflictError
+            If a key belongs to different people, or the original of a row is not among its candidates.
+        """
+        table, words = self.released(), f"release {self.name!r}"
+        codes, own = code_keys(self.key, index.keys, "release", table, words)
+        truth, n_keys = self._origin(table, original), int(max(codes.max(), own.max())) + 1
+        is_known = codes >= 0
+        pairs = np.unique(np.stack([codes[is_known], groups[is_known]]), axis=1)
+        group_of_key = np.full(n_keys + 1, -1, np.int64)
+        group_of_key[pairs[0]] = np.where(np.bincount(pairs[0], minlength=n_keys)[pairs[0]] == 1, pairs[1], -1)
+        own_groups = group_of_key[own]
+        rows = np.flatnonzero(own_groups >= 0)
+        if not len(rows):
+            raise InvalidTableError(
+                f"No key {self.key!r} of {words} is in the assessed release. Expected a column that both releases have "
+                "with the same values. Nothing was assessed."
+            )
+        other = self._read(table.iloc[rows], truth[rows], index, original, subject)
+        here, there = (each.truth if each.people is None else each.people[each.truth] for each in (index, other))
+        is_same = pd.MultiIndex.from_arrays([own[rows], there]).isin(pd.MultiIndex.from_arrays([codes, here]))
+        n_differing = len(np.setdiff1d(own[rows], own[rows][is_same]))
+        if n_differing:
+            raise ConflictError(
+                f"In {words}, {n_differing} keys {self.key!r} belong to other people than in the assessed release. "
+                "Expected the same people under the same keys. Nothing was assessed; correct the keys."
+            )
+        return other, own_groups[rows]
+
+    def _origin(self, table: pd.DataFrame, original: pd.DataFrame) -> NDArray[np.int64]:
+        if self.truth is not None:
+            return true_positions(self.truth, original, table)
+        if isinstance(self.table, Anonymization) and int(self.table.stats["n_rows"]) == len(original):
+            return self.table.members["row"].to_numpy()
+        raise InvalidTableError(
+            f"The key {self.key!r} shows which rows of release {self.name!r} are of one person, but not from which "
+            "original each comes. Expected an Anonymization of the same original, or `truth`. Nothing was assessed."
+        )
+
+    def _read(
+        self,
+        table: pd.DataFrame,
+        truth: NDArray[np.int64],
+        index: CandidateIndex,
+        original: pd.DataFrame,
+        subject: str | None,
+    ) -> CandidateIndex:
         try:
-            other = CandidateIndex(
+            return CandidateIndex(
                 self.used_model(),
                 original,
                 table,
-                index.truth,
+                truth,
                 hierarchies=self.hierarchies,
                 subject=subject,
                 keys=[self.key],
@@ -118,8 +183,6 @@ class OtherRelease:
             )
         except MaskError as error:
             problem = str(error)
-        else:
-            return combine([index, other], self.key)
         raise ConflictError(
             f"Release {self.name!r} contradicts the assessed release, or is described wrongly. {problem}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,7 @@ def match_keys(
     and counted.
     """
     tables = {words: table, other_words: other}
-    lacking = [name for name, each in tables.items() if key not in each.columns]
-    if lacking:
-        raise InvalidTableError(
-            f"The key column {key!r} is not in: {lacking}. Expected it in both tables. Nothing was assessed."
-        )
+    _require_key(key, tables)
     problems = []
     for name, each in tables.items():
         read = read_column(each[key], f"The key column {key!r} of the {name}")
@@ -79,12 +76,35 @@ def match_keys(
     return places
 
 
+def _require_key(key: str, tables: Mapping[str, pd.DataFrame]) -> None:
+    lacking = [name for name, each in tables.items() if key not in each.columns]
+    if lacking:
+        raise InvalidTableError(
+            f"The key column {key!r} is not in: {lacking}. Expected it in both tables. Nothing was assessed."
+        )
+
+
+def code_keys(
+    key: str, table: pd.DataFrame, words: str, other: pd.DataFrame, other_words: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a number for the key of each row of two tables, equal if they are spelled alike; -1 if missing."""
+    _require_key(key, {words: table, other_words: other})
+    spelled = [spelled_keys(as_text(each[key])).astype(object) for each in (table, other)]
+    codes = np.asarray(pd.factorize(pd.concat(spelled, ignore_index=True))[0], np.int64)
+    return codes[: len(table)], codes[len(table) :]
+
+
+def as_text(keys: pd.Series[Any]) -> pd.Series[Any]:
+    """Return keys as texts, so that those of other types have a spelling; missing ones stay missing."""
+    return keys.astype(object).map(str, na_action="ignore")
+
+
 def _find(keys: pd.Series[Any], wanted: pd.Series[Any]) -> NDArray[np.int64]:
     """Return the position of each wanted key, in any spelling if this is unambiguous; -1 if missing."""
     index = pd.Index(keys.astype(object))
     places = np.asarray(index.get_indexer(pd.Index(wanted.astype(object))), np.int64)
     if (places < 0).any():
-        spelled, own = (pd.Index(spelled_keys(each).astype(object)) for each in (keys, wanted))
+        spelled, own = (pd.Index(spelled_keys(as_text(each)).astype(object)) for each in (keys, wanted))
         if spelled.is_unique and own.is_unique:
             return np.asarray(spelled.get_indexer(own), np.int64)
     return places

@@ -47,3 +47,38 @@ def groups_of(links):
             if one is not other:
                 groups = [g for g in groups if g is not one and g is not other] + [one | other]
     return {frozenset(g) for g in groups}
+
+
+def people_left_by_all(known, target, releases, people):
+    """The people with a group that fits known originals of a target in each release that has them.
+
+    A release is a list of its rows: the original row, as codes of this release, its number, its box and its group.
+    """
+
+    def own(release, one):
+        return [each for each in release if (people[each[1]], each[3]) == one]
+
+    left = set()
+    for one in {(people[number], group) for release in releases for _, number, _, group in release}:
+        is_left = True
+        for release in releases:
+            rows = [row for row, number, _, _ in own(release, target) if number in known]
+            boxes = [box for _, _, box, _ in own(release, one)]
+            is_left &= any(
+                all(fits(row, box) for row, box in zip(rows, chosen, strict=True))
+                for chosen in permutations(boxes, len(rows))
+            )
+        if is_left:
+            left.add(one[0])
+    return left
+
+
+def fewest_by_all(n_rows, releases, people):
+    """The fewest people left by any ``n_rows`` originals of a group, or all of a smaller one, for each person."""
+    found = {}
+    for person, group in {(people[number], group) for release in releases for _, number, _, group in release}:
+        own = {number for release in releases for _, number, _, g in release if (people[number], g) == (person, group)}
+        for known in combinations(sorted(own), min(n_rows, len(own))):
+            size = len(people_left_by_all(known, (person, group), releases, people))
+            found[person] = min(size, found.get(person, size))
+    return found
