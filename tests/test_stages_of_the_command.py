@@ -69,6 +69,26 @@ def test_a_check_counts_what_breaks_the_contract(folder, capsys):
     assert [(each["column"], each["count"]) for each in found["failures"]] == [("age", 300)]
 
 
+@pytest.mark.parametrize("place", ["whole.parquet", "parts"])
+def test_a_check_names_the_column_that_numbers_other_people(folder, capsys, place):
+    table = people(300, 0)
+    table = table.loc[table.index.repeat(4)].sample(frac=1, random_state=0).assign(cost=1.5)
+    table.to_parquet("whole.parquet", index=False)
+    (folder / "parts").mkdir()
+    for number in range(3):
+        part = table.iloc[400 * number : 400 * number + 400]
+        part.to_parquet(folder / "parts" / f"{number}.parquet", index=False)
+    in_rows = {"columns": {name: {**own} for name, own in CONTRACT["columns"].items()}, "one_row_per_person": True}
+    del in_rows["columns"]["patient"]["person"]
+    (folder / "rows.yaml").write_text(yaml.safe_dump(in_rows))
+    told = said(capsys, "check", place, "rows.yaml", code=1).out
+    assert "'patient' repeats (300 values, 4.0 rows each) and goes with 'joined', 'age'" in told
+    assert "person: true" in told
+    found = json.loads(said(capsys, "check", place, "rows.yaml", "--json", code=1).out)
+    assert (found["admitted"], found["failures"], found["unit"]["passed"]) == (False, [], False)
+    assert "'patient' is the person" in said(capsys, "check", place, "contract.yaml").out
+
+
 @pytest.mark.parametrize("oldest", [59, 130])
 def test_a_directory_is_checked_in_batches_as_its_table_is(folder, capsys, oldest):
     table = people(300, 0)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privacy_assets.contract.contract import TableContract
+    from privacy_assets.disclosure.declared_unit import UnitExamination
 
 NO_RELEASE = "This is not a release: only the gate of a release in Dagster applies a policy and writes one."
 RELEASED_SUFFIXES = (".parquet", ".csv")
@@ -88,38 +89,46 @@ def run_draft(chosen: argparse.Namespace) -> int:
 
 def run_check(chosen: argparse.Namespace) -> int:
     """Check a table against its contract."""
+    from privacy_assets.disclosure.declared_unit import decide_on_unit, examine_unit
     from privacy_assets.errors import ContractError
 
     contract, source = _contract(chosen.contract)
     contract.require_unit()
-    broken, n_records = None, 0
+    broken, n_records, unit = None, 0, None
     try:
         if chosen.table.is_dir():
-            n_records = _admit_in_batches(contract, chosen.table)
+            n_records, examined = _check_in_batches(contract, chosen.table)
         else:
-            n_records = len(contract.admit(_read(chosen.table, source)))
+            checked = contract.check(_read(chosen.table, source))
+            n_records, examined = len(checked), examine_unit(checked, contract)
+        unit = decide_on_unit({"the table": examined}, contract)
     except ContractError as error:
         broken = error
+    is_admitted = unit is not None and unit.passed
     figures = {
-        "admitted": broken is None,
+        "admitted": is_admitted,
+        "unit": None if unit is None else unit._asdict(),
         "records": n_records,
         "columns": contract.describe(),
         "failures": [dict(zip(("column", "check", "count"), each, strict=True)) for each in broken.failures]
         if broken
         else [],
     }
-    said = str(broken) if broken else f"{chosen.table} keeps its contract: {n_records:,} records."
-    _print(chosen, figures, [said])
-    return 0 if broken is None else 1
+    said = [str(broken) if broken else f"{chosen.table} keeps its contract: {n_records:,} records."]
+    said += [] if unit is None else [f"{each[0].upper()}{each[1:]}." for each in (unit.reason, unit.doubts) if each]
+    said += [unit.advice] if unit is not None and unit.advice else []
+    _print(chosen, figures, said)
+    return 0 if is_admitted else 1
 
 
 class _Admitted(NamedTuple):
     n_rows: int
 
 
-def _admit_in_batches(contract: "TableContract", directory: Path) -> int:
-    """Check a directory of Parquet files batch by batch, and return its number of rows."""
+def _check_in_batches(contract: "TableContract", directory: Path) -> "tuple[int, UnitExamination]":
+    """Check a directory of Parquet files batch by batch, and return its number of rows, and whose they are."""
     from privacy_assets.contract.batches import BatchAdmission
+    from privacy_assets.disclosure.declared_unit import examine_unit_in_batches
     from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
     admission, progress, n_rows = BatchAdmission(contract), Progress(), 0
@@ -129,7 +138,9 @@ def _admit_in_batches(contract: "TableContract", directory: Path) -> int:
         progress.tell(_Admitted(n_rows))
     progress.end()
     admission.finish()
-    return n_rows
+    again = BatchAdmission(contract)
+    checked = (again.check(batch) for batch in open_parquet_dataset(directory).frames())
+    return n_rows, examine_unit_in_batches(checked, n_rows, contract)
 
 
 def run_assess(chosen: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.divided_admission import AdmitRows, DividedAdmission, gather_rows
+from privacy_assets.disclosure.declared_unit import examine_unit
 from privacy_assets.errors import ContractError, EngineError, InvalidTableError
 from privacy_assets.storage.arrow_frames import as_frame
 from privacy_assets.storage.fingerprint import fingerprint
@@ -231,3 +232,41 @@ def test_rows_without_a_contract_come_in_the_order_of_their_values():
     expected = as_frame(table.take([2, 3, 0, 1]))
     assert (found.dtypes == expected.dtypes).all()
     assert found.astype(object).where(found.notna(), None).to_dict("list") == table.take([2, 3, 0, 1]).to_pydict()
+
+
+def test_of_direct_identifiers_keyed_hashes_arrive_and_it_is_judged_whose_the_rows_are():
+    who = np.repeat(np.arange(300), 4)
+    table = pa.table(
+        {
+            "patient": pa.array([f"patient-{each}" if each else None for each in who]),
+            "number": pa.array(who + 1_000),
+            "age": pa.array(np.random.default_rng(0).integers(0, 99, 300)[who]),
+        }
+    )
+    described = {
+        "patient": {"type": "text", "role": "direct_identifier", "nullable": True},
+        "number": {"type": "integer", "role": "direct_identifier"},
+        "age": {"type": "integer", "role": "quasi_identifier"},
+    }
+    contract = TableContract.from_mapping({"columns": described, "one_row_per_person": True})
+    found = divided(table, contract, sizes=(100, 7))
+    assert list(found.table.columns) == ["age"]
+    hashes = found.checked["patient"]
+    assert hashes.dtype == "Int64"
+    assert (hashes.isna().sum(), hashes.nunique()) == (4, 299)
+    assert set(found.checked.groupby("patient")["number"].nunique()) == {1}
+    assert not set(hashes.dropna()) & set(divided(table, contract).checked["patient"].dropna())
+    assert not set(found.checked["number"]) & set(who + 1_000)
+    kinds = {each.column: each.kind for each in examine_unit(found.checked, contract).findings}
+    assert kinds["patient"] == kinds["number"] == "rows_of_one_person"
+
+
+@pytest.mark.parametrize("person", [{}, {"person": True}])
+def test_an_identifier_that_a_check_needs_whole_arrives_once(person):
+    described = {
+        "patient": {"type": "text", "role": "direct_identifier", "unique": True, **person},
+        "age": {"type": "integer", "role": "other"},
+    }
+    contract = TableContract.from_mapping({"columns": described})
+    found = divided(pa.table({"patient": ["a", "b", "c"], "age": [1, 2, 3]}), contract)
+    assert sorted(found.checked["patient"]) == ["a", "b", "c"]
