@@ -293,6 +293,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "max_reidentification_probability_is_at_most_its_limit",
         "reidentification_assessment_settings_meet_the_policy",
         "share_in_homogeneous_classes_is_at_most_its_limit",
+        "share_certain_by_rows_is_at_most_its_limit",
         "release_gate",
     }
 

@@ -121,6 +121,11 @@ def links_if_people(
     return {name: find_links(unchanged, own, k, list(contract.links_rows)) for name, own in people.items()}
 
 
+def linking_columns(anonymization: Anonymization, contract: TableContract) -> list[str]:
+    """Return the released columns that may link the rows of a person."""
+    return [name for name in anonymization.table.columns if name in contract.links_rows]
+
+
 def groups_of_linked_rows(
     anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
 ) -> Codes:

@@ -16,6 +16,8 @@ import pandas as pd
 from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
+    groups_of_linked_rows,
+    linking_columns,
     measure_anonymity,
     models_that_fail,
     original_columns,
@@ -263,6 +265,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             for published in published_besides(other, current, storage_of(context, release)):
                 held.append(published.release)
                 made_of[published.stage] = published.fingerprint
+        k = release.policy.people_per_class
+        groups = groups_of_linked_rows(anonymization, release.contract, inputs["source"], k)
         with engine_of_stage(release.engine, release.name, REIDENTIFICATION) as engine:
             assessment = assess_reidentification(
                 original,
@@ -270,6 +274,9 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 known=release.policy.known or None,
                 max_known=settings.max_known,
                 curve_sample=settings.curve_sample,
+                links=linking_columns(anonymization, release.contract),
+                groups=groups,
+                known_rows=release.policy.known_rows,
                 other_releases=held,
                 hierarchies=release.hierarchies,
                 progress=progress_logger(context, _sets_assessed),

@@ -141,7 +141,9 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
     else:
         limits = [limit for limit in policy.limits_of(side) if limit.metric in measured_in(ANONYMITY)]
     blocking = [limit for limit in policy.limits if limit.is_on(side) and limit.blocks]
-    dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
+    lacking = [limit for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
+    # All presets have this limit, and a table alone does not have the people of its rows.
+    dropped = [limit.metric for limit in lacking if limit.metric != "share_certain_by_rows"]
     if dropped and any(limit.blocks for limit in limits):
         raise InvalidSettingError(
             f"The policy limits {dropped}, which cannot be measured on a table alone. Release the table with "

@@ -199,9 +199,13 @@ class CurveSearch:
         worst: tuple[str, ...] = max(rows, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
         return worst
 
+    def of_named(self) -> list[dict[str, Any]]:
+        """Return the figures of the named sets, for one known row."""
+        return [{**self.rows[frozenset(known)], "n_rows": 1} for known in self.named]
+
     def worst(self, several_rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Return the worst of each figure over the named sets, and over those of several known rows."""
-        rows = [*(self.rows[frozenset(known)] for known in self.named), *several_rows]
+        rows = [*self.of_named(), *several_rows]
         found: dict[str, Any] = {}
         for name in _LARGER_IS_WORSE:
             values = [row[name] for row in rows]

@@ -157,6 +157,10 @@ CERTAIN_ADVICE = (
     "Require l_diversity or t_closeness in the anonymization: k alone does not prevent a sensitive value from being "
     "certain."
 )
+CERTAIN_BY_ROWS_ADVICE = (
+    "Release such a column in a table with one row per person: l_diversity and larger k help little if the rows of a "
+    "person repeat a value."
+)
 CANDIDATES_ADVICE = (
     "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
     "use its classes here, too, or leave out the column that links the two."
@@ -222,6 +226,11 @@ def _is_detected(own: Own, required: Demands | None) -> float | None:
     accepted = None if required is None else required.detectable_share
     is_answered = share is not None and share <= (1.0 if accepted is None else accepted)
     return 1.0 if detected is True else 0.0 if detected is False and is_answered else None
+
+
+def _certain_by_rows(own: Own, _: Demands | None) -> Any:
+    # No sensitive column is the same in the rows of a person: no value is certain. NaN meets no limit.
+    return own.get("share_certain_by_rows", math.nan) or 0.0
 
 
 def _smallest_class(own: Own, _: Demands | None) -> Any:
@@ -431,6 +440,15 @@ METRICS: Mapping[str, Metric] = {
             meaning="share of the records with a single candidate",
             advice=CANDIDATES_ADVICE,
             concerned="of the records have a single candidate",
+        ),
+        share_certain_by_rows=Metric(
+            range=SHARE,
+            meaning="share of the people whose value of a sensitive column is certain for somebody who knows "
+            "known_rows of their rows, because it is the same in all of them",
+            reading=Reading(REIDENTIFICATION, _certain_by_rows),
+            advice=CERTAIN_BY_ROWS_ADVICE,
+            needs_sensitive=True,
+            concerned="of the people have a sensitive value that several of their rows make certain",
         ),
     ),
     **_of(

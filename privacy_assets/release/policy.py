@@ -348,7 +348,8 @@ class Policy:
 
         Synthetic side: a limit on ``privacy_risk_score``, no detected leakage, and no text or category value that fewer
         than k people share (only a warning in `RARE_VALUES_WARN`). Anonymized side: a ``smallest_class`` of k, a
-        ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody.
+        ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody, which
+        is an error if several rows of a person make it certain.
 
         Raises
         ------
@@ -357,15 +358,20 @@ class Policy:
         """
         if use_case not in USE_CASES:
             raise InvalidSettingError(f"There is no use case {use_case!r}. The use cases are: {', '.join(USE_CASES)}.")
+        most_certain = 0 if use_case in CERTAIN_VALUES_WARN else 1 / SMALLEST_CLASSES[use_case]
+        knows_one_row = KNOWN_ROWS[use_case] == 1
         limits = (
             Limit("privacy_risk_score", USE_CASES[use_case]),
             Limit("leakage_detected", 0),
             Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
             Limit("smallest_class", SMALLEST_CLASSES[use_case]),
             Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),
-            Limit("share_in_homogeneous_classes", 0)
-            if use_case in CERTAIN_VALUES_WARN
-            else Limit("share_in_homogeneous_classes", 1 / SMALLEST_CLASSES[use_case], severity="error"),
+            Limit(
+                "share_in_homogeneous_classes",
+                most_certain,
+                severity="warn" if use_case in CERTAIN_VALUES_WARN else "error",
+            ),
+            Limit("share_certain_by_rows", most_certain, severity="warn" if knows_one_row else "error"),
         )
         return cls(limits, use_case=use_case, known_rows=KNOWN_ROWS[use_case])
 

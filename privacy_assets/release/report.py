@@ -21,7 +21,7 @@ from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
 from privacy_assets.release.outcomes import in_words, outcome_of, page_template
-from privacy_assets.release.policy import CERTAIN_VALUES_WARN, SMALLEST_CLASSES, USE_CASES, Policy
+from privacy_assets.release.policy import CERTAIN_VALUES_WARN, KNOWN_ROWS, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import RISK_LEVELS, rate_identification, rate_score, risk_level
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
 from privacy_assets.release.report_words import (
@@ -252,6 +252,8 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
         "share_in_homogeneous_classes": "no sensitive value should be certain; a warning under this preset"
         if use_case in CERTAIN_VALUES_WARN
         else f"a sensitive value must not be certain more often than the right person is picked, 1/{k}",
+        "share_certain_by_rows": "as in homogeneous classes, but for somebody who knows "
+        + ("all rows of a person" if KNOWN_ROWS[use_case] == "all" else f"{KNOWN_ROWS[use_case]} rows of a person"),
         "rare_values_released": f"a value that fewer than {k} people share may show that one of them is in the source",
         "leakage_detected": "beyond chance, originals must not be revealed more than people the synthesizer never saw",
     }

@@ -234,6 +234,26 @@ def _suppressed(statistics: _Figures) -> str:
     return f"{statistics.percent('suppressed_share')} of the records were left out of the release."
 
 
+def _known_rows(scores: _Figures) -> str:
+    by_rows, known_rows = scores["fewest_candidates_by_rows"], scores["known_rows"]
+    *fewer, (_, fewest) = by_rows.items()
+    rows = "all rows of a person" if known_rows == "all" else f"{known_rows} of a person's rows"
+    people = "1 person" if fewest == 1 else f"{fewest:,} people"
+    of_fewer = f" (by number of known rows: {', '.join(f'{n}: {own:,}' for n, own in fewer)})" if fewer else ""
+    return (
+        f"Released values show which rows are of one person. Somebody who knows {rows} finds the person among at least "
+        f"{people}{of_fewer}."
+    )
+
+
+def _certain_by_rows(scores: _Figures) -> str:
+    share, column = scores.percent("share_certain_by_rows"), scores["column_certain_by_rows"]
+    return (
+        f"The value of {column} is the same in all rows of a person. It is certain for {share} of the people, for "
+        "somebody who knows as many of their rows as the policy assumes."
+    )
+
+
 def _concepts(scores: _Figures) -> str:
     largest, mean = scores.percent("maximum_semantic_risk"), scores.percent("medium_semantic_risk")
     risk = f"picks the right record with a probability of {mean} on average, and of {largest} in the worst case."
@@ -306,5 +326,7 @@ _SAYINGS: tuple[_Saying, ...] = (
         "candidates for every record, and picks the right one with a probability of at most "
         "{max_reidentification_probability:%} ({mean_reidentification_probability:%} on average).",
     ),
+    (REIDENTIFICATION, _known_rows, "fewest_candidates_by_rows", "known_rows"),
+    (REIDENTIFICATION, _certain_by_rows, "share_certain_by_rows", "column_certain_by_rows"),
     (SEMANTIC, _concepts, "maximum_semantic_risk", "medium_semantic_risk"),
 )

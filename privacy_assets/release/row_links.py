@@ -17,6 +17,10 @@ LINKS_ADVICE: Final = (
     "contract why and who decided (links_rows): then people are counted for readers who know several rows of a person."
 )
 ORDER_ADVICE: Final = "An order cannot be kept so: give such rows random numbers."
+KNOWN_ROWS_ADVICE: Final = (
+    "Leave out the columns with links_rows. Only classes of hundreds of people withstand somebody who knows several of "
+    "the rows that they link."
+)
 USED_ADVICE: Final = "Remove links_rows: a reason that is not needed today could excuse another table."
 MOST_LINKS_SAID: Final = 20
 _HOW: Final = {
@@ -36,6 +40,9 @@ class LinkEvidence(NamedTuple):
         Why no row has another of its person, such as that each person has one row; empty if rows were compared.
     links : sequence of Link
         Those of the people that the contract declares.
+    is_tested : bool
+        Whether the rows are of synthetic people, whose key was used in the test of disclosure that decides. Whoever can
+        link such rows does what that test did (``nearest_person``), so links are only shown.
     if_people : mapping of str to sequence of Link
         Those if the values of a column numbered the people although the contract says that they do not.
     """
@@ -43,6 +50,7 @@ class LinkEvidence(NamedTuple):
     whose: str = ""
     links: Sequence[Link] = ()
     if_people: Mapping[str, Sequence[Link]] = {}
+    is_tested: bool = False
 
     @property
     def found(self) -> list[tuple[Link, str]]:
@@ -69,6 +77,12 @@ def decide_on_links(evidence: LinkEvidence | None, declared: Mapping[str, str]) 
         reason = "it could not be measured which released values link the rows of a person"
         yield LINKS_CHECK, Decision(False, reason, "Materialize from the source on.")
         return
+    if evidence.found and evidence.is_tested:
+        said = (
+            f"released values link the rows of synthetic people, as the test of disclosure did: {_said(evidence.found)}"
+        )
+        yield LINKS_CHECK, Decision(True, said)
+        return
     refused = [(link, column) for link, column in evidence.found if not link.is_among(declared)]
     advice = LINKS_ADVICE + (f" {ORDER_ADVICE}" if any(link.how == "in order" for link, _ in refused) else "")
     if refused:
@@ -86,6 +100,21 @@ def decide_on_links(evidence: LinkEvidence | None, declared: Mapping[str, str]) 
         unused = [name for name in declared if name not in needed]
         said = f"the contract has links_rows for {unused}, which link no rows" if unused else "each of them does"
         yield USED_CHECK, Decision(not unused, said, USED_ADVICE if unused else "")
+
+
+def remark_on_rows(scores: Mapping[str, Any], k: int) -> str:
+    """Name the fewest rows, from two, that leave fewer than k people; empty if none do, or no released rows are linked.
+
+    ``scores`` are those of a re-identification assessment.
+    """
+    by_rows = [(int(n_rows), fewest) for n_rows, fewest in scores.get("fewest_candidates_by_rows", {}).items()]
+    n_rows, fewest = min(((n_rows, fewest) for n_rows, fewest in by_rows if fewest < k), default=(1, k))
+    if n_rows == 1:
+        return ""
+    n_open = scores.get("n_people_not_proven", 0)
+    proven = f", as far as was proven, which lacks for {n_open:,} of the people" if n_open else ""
+    people = "1 person" if fewest == 1 else f"{fewest:,} people"
+    return f"c_{n_rows} = {fewest}: somebody who knows {n_rows} rows of a person is left with {people}{proven}"
 
 
 def _said(links: Sequence[tuple[Link, str]]) -> str:

@@ -7,9 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.row_links import LINKS_CHECK, USED_CHECK
-from tests.orchestration.project import Project, failure_of, refusal
+from tests.orchestration.project import Project, blocked_by, failure_of, refusal
+from tests.orchestration.test_synthetic_person import definitions as synthetic_definitions
+from tests.orchestration.test_synthetic_person import synthetic
 
 CONTRACT = {
     "columns": {
@@ -91,7 +95,7 @@ def test_without_the_number_the_ratings_are_released(project):
     assert manifest["figures"]["links"] == {"found": []}
     verdict = next(each for each in manifest["verdicts"] if each["name"] == LINKS_CHECK)
     assert (verdict["passed"], verdict["reason"]) == (True, "no released values link the rows of a person")
-    assert "pseudonym" not in (written / "report.html").read_text()
+    assert "Released values that show which rows are of one person" not in (written / "report.html").read_text()
 
 
 def test_a_random_number_of_each_row_may_stay_and_needs_no_reason(project):
@@ -106,3 +110,86 @@ def test_a_random_number_of_each_row_may_stay_and_needs_no_reason(project):
     unused = next(each for each in manifest["verdicts"] if each["name"] == USED_CHECK)
     assert (unused["passed"], unused["severity"]) == (False, "warn")
     assert unused["reason"] == "the contract has links_rows for ['pseudonym'], which link no rows"
+
+
+def test_a_number_that_is_kept_is_counted_and_refused_for_two_known_ratings(project):
+    result = project.run(definitions_of(project, links_rows=REASON))
+    assert not result.success
+    failed = "max_reidentification_probability_is_at_most_its_limit"
+    assert blocked_by(result) == {failed}
+    verdicts = {each.name: each for each in project.decided(definitions_of(project, links_rows=REASON), "anonymized")}
+    assert verdicts[LINKS_CHECK].passed
+    assert REASON in verdicts[LINKS_CHECK].reason
+    assert verdicts[USED_CHECK].passed
+    assert verdicts[failed].value == 1.0
+    assert "c_2 = 1: somebody who knows 2 rows of a person is left with 1 person" in verdicts[failed].reason
+    assert verdicts[failed].advice.startswith("Leave out the columns with links_rows.")
+    page = next(project.private.rglob("refusal.html")).read_text()
+    assert "Somebody who knows 4 of a person&#39;s rows finds the person among at least 1 person" in page
+    assert REASON in page
+
+
+def test_evidence_of_fewer_known_rows_or_other_links_is_refused(project):
+    assert project.run(definitions_of(project, "development", links_rows=REASON)).success
+    [written] = project.releases(side="anonymized")
+    manifest = json.loads((written / "manifest.json").read_text())
+    settings = manifest["settings"]["reidentification_assessment"]
+    assert (settings["links"], settings["known_rows"]) == (["pseudonym"], 1)
+    [link] = manifest["figures"]["links"]["found"]
+    assert (link["columns"], link["links_rows"]) == (["pseudonym"], {"pseudonym": REASON})
+    later = project.refused_because(definitions_of(project, "internal_analytics", links_rows=REASON), "anonymized")
+    assert "known_rows differs from what the current policy and contract require" in later
+    without = project.refused_because(definitions_of(project, "development"), "anonymized")
+    assert "links differs from what the current policy and contract require" in without
+
+
+def test_links_that_nobody_counts_are_refused_when_defined(project):
+    policy = Policy((Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2, severity="warn")))
+    with pytest.raises(InvalidSettingError, match=r"lets \['pseudonym'\] link the rows .* no blocking limit on re-id"):
+        definitions_of(project, policy, links_rows=REASON)
+
+
+@pytest.mark.parametrize(("policy", "severity"), [("research_sharing", "error"), ("development", "warn")])
+def test_a_sensitive_value_that_a_persons_rows_repeat(project, policy, severity):
+    def ill():
+        table = ratings().drop(columns="pseudonym")
+        number = table["customer"].str.split().str[1].astype(int)
+        return table.assign(illness=("illness " + (number * 7 % 12).astype(str)))
+
+    own = copy.deepcopy(CONTRACT)
+    own["columns"]["illness"] = {"type": "text", "role": "sensitive"}
+    del own["columns"]["pseudonym"]
+    settings = {"synthetic": None, "policy": policy, "anonymized": AnonymizationSettings(), "source": ill}
+    definitions = project.definitions(contract=own, **settings)
+    result = project.run(definitions)
+    assert result.success == (severity == "warn")
+    name = "share_certain_by_rows_is_at_most_its_limit"
+    verdict = next(each for each in project.decided(definitions, "anonymized") if each.name == name)
+    assert (verdict.passed, verdict.severity) == (False, severity)
+    assert "one row per person" in verdict.advice
+    if severity == "error":
+        page = next(project.private.rglob("refusal.html")).read_text()
+        assert "The value of illness is the same in all rows of a person. It is certain for" in page
+
+
+def links_of(project, definitions):
+    """Run everything up to the gate, and return its decision on links."""
+    project.run(definitions)
+    return next(each for each in project.decided(definitions) if each.name == LINKS_CHECK)
+
+
+def test_rows_of_synthetic_people_are_linked_only_if_disclosure_is_tested_with_their_key(project):
+    def made():
+        table = synthetic()
+        return table.assign(year=3000 + pd.factorize(table["trace"])[0])
+
+    tested = links_of(project, synthetic_definitions(project, made))
+    assert tested.passed
+    assert "as the test of disclosure did: 'year'" in tested.reason
+    risk_alone = Policy((Limit("privacy_risk_score", 0.999, "at_most"),), RequiredSettings(control_records=40))
+    refused = links_of(project, synthetic_definitions(project, made, policy=risk_alone))
+    assert not refused.passed
+    assert "'year' (rows with one value are of one person" in refused.reason
+    without = links_of(project, synthetic_definitions(project, lambda: synthetic().drop(columns="trace"), person=None))
+    assert without.passed
+    assert "no key of synthetic people was given" in without.reason

@@ -15,7 +15,7 @@ PLACES = {
     "statistics": "suppressed_share information_loss",
     "anonymity": "share_in_homogeneous_classes",
     "reidentification_assessment": "max_reidentification_probability mean_reidentification_probability "
-    "share_of_singletons",
+    "share_of_singletons share_certain_by_rows",
     "semantic_assessment": "maximum_semantic_risk medium_semantic_risk",
 }
 """Figures that stand under their own name."""

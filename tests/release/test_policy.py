@@ -41,14 +41,17 @@ def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case,
     assert limits["max_reidentification_probability"].holds_for(1 / k)
     assert not limits["max_reidentification_probability"].holds_for(1 / (k - 1))
     warned = [] if refuses_rare_values else ["rare_values_released", "share_in_homogeneous_classes"]
+    # Only if one row is known does it only warn.
+    warned += ["share_certain_by_rows"] if policy.known_rows == 1 else []
     assert [name for name, limit in limits.items() if limit.severity == "warn"] == warned
     assert limits["rare_values_released"].holds_for(0.0)
     assert not limits["rare_values_released"].holds_for(1.0)
     assert policy.people_per_value == k
     # The use cases that refuse do so where a value is certain for more people than may be picked: one of k.
     bound = 1 / k if refuses_rare_values else 0.0
-    assert limits["share_in_homogeneous_classes"].holds_for(bound)
-    assert not limits["share_in_homogeneous_classes"].holds_for(bound + 1e-6)
+    for metric in ("share_in_homogeneous_classes", "share_certain_by_rows"):
+        assert limits[metric].holds_for(bound)
+        assert not limits[metric].holds_for(bound + 1e-6)
 
 
 def test_a_limit_belongs_to_the_side_that_it_is_about():
@@ -62,6 +65,7 @@ def test_a_limit_belongs_to_the_side_that_it_is_about():
         "smallest_class",
         "max_reidentification_probability",
         "share_in_homogeneous_classes",
+        "share_certain_by_rows",
         "l_diversity",
     ]
     assert policy.limit_on("l_diversity").value == 2
@@ -176,6 +180,7 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
         ("smallest_class", 2),
         ("max_reidentification_probability", 0.5),
         ("share_in_homogeneous_classes", 0),
+        ("share_certain_by_rows", 0),
         ("verbatim_copies", 0),
     ]
 

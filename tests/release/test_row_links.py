@@ -61,6 +61,12 @@ def test_a_column_that_is_said_to_be_no_person_links_as_if_it_were():
     assert decided([], ["ward"], if_people={"school": [Link(("ward",), "alone", 0.5, 0.5, True)]})[LINKS_CHECK].passed
 
 
+def test_links_of_synthetic_people_are_shown_if_the_test_of_disclosure_had_their_key():
+    passed, reason, _ = decided([PSEUDONYM], is_tested=True)[LINKS_CHECK]
+    assert passed
+    assert reason.startswith("released values link the rows of synthetic people, as the test of disclosure did: 'pseu")
+
+
 def test_a_reason_for_a_column_that_links_nothing_warns():
     assert USED_CHECK not in decided([PSEUDONYM])
     passed, reason, advice = decided([PSEUDONYM, COST], ["pseudonym", "cost"])[USED_CHECK]

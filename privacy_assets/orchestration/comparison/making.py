@@ -8,7 +8,12 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.anonymization.anonymize import anonymize_with
-from privacy_assets.anonymization.anonymized_table import measure_anonymity, models_that_fail
+from privacy_assets.anonymization.anonymized_table import (
+    groups_of_linked_rows,
+    linking_columns,
+    measure_anonymity,
+    models_that_fail,
+)
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
 from privacy_assets.anonymization.result import Anonymization
@@ -195,6 +200,9 @@ class Bench:
                 known=policy.known or None,
                 max_known=1,
                 curve_sample=SMALL_CURVE,
+                links=linking_columns(anonymization, contract),
+                groups=groups_of_linked_rows(anonymization, contract, self.table, policy.people_per_class),
+                known_rows=policy.known_rows,
                 hierarchies=hierarchies,
                 progress=self._stop,
             )

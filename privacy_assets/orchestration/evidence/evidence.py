@@ -8,9 +8,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.anonymity.links import find_links
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     keeps_the_contract,
+    linking_columns,
     links_if_people,
     links_of,
     measure_anonymity,
@@ -31,7 +33,7 @@ from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE, Synthesis
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.pipeline.settings.utility import worth_stage
@@ -50,10 +52,11 @@ from privacy_assets.release.metrics import (
     STATISTICS,
     UTILITY,
     figures_of,
+    measured_in,
 )
 from privacy_assets.release.report_criteria import GUESSED, ROWS
 from privacy_assets.release.report_words import LEAKAGE
-from privacy_assets.release.row_links import LinkEvidence
+from privacy_assets.release.row_links import KNOWN_ROWS_ADVICE, LinkEvidence, remark_on_rows
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -286,7 +289,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
         parts=contract.parts,
-        links=LinkEvidence(NO_PEOPLE),
+        links=_links_of_synthetic(storage, table, found.get(stage)),
         may_link=contract.links_rows,
     )
     settings: dict[str, Any] = {UNIT: _unit_of(contract)}
@@ -303,6 +306,23 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     if rare is not None:
         gathered.figures[RARE_VALUES] = rare.to_json()
     return _with_worth(storage, _with_disclosure(storage, gathered), SPLIT_STAGES)
+
+
+def _links_of_synthetic(
+    storage: _Storage, table: pd.DataFrame | None, generalized: Anonymization | None
+) -> LinkEvidence | None:
+    """Find values that show which rows are of one synthetic person; None if the key of these people is not readable."""
+    release, policy = storage.release, storage.release.policy
+    if release.synthetic_person is None:
+        return LinkEvidence(NO_PEOPLE)
+    people, _ = storage.table(SYNTHETIC_PEOPLE)
+    if table is None or people is None:
+        return None
+    person = people[release.synthetic_person].to_numpy()
+    person = person if generalized is None else person[generalized.members["row"].to_numpy()]
+    leakage = policy.limit_on(LEAKAGE_DETECTED)
+    links = find_links(table, person, policy.people_per_class, list(release.contract.links_rows))
+    return LinkEvidence("", links, is_tested=leakage is not None and leakage.blocks)
 
 
 def _with_assessment(
@@ -414,7 +434,19 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
             notes = {"notes": list(stored.figures.notes)} if stored.figures.notes else {}
             figures = {**stored.figures.scores, **notes}
             gathered = _with_assessment(gathered, name, stored, figures, stands_on[name], asked_for.get(name))
-    return _with_worth(storage, gathered, ("source",))
+    return _with_worth(storage, _with_remark_on_rows(release, gathered), ("source",))
+
+
+def _with_remark_on_rows(release: ReleaseSettings, gathered: Gathered) -> Gathered:
+    """Say how many known rows single people out, if the contract lets columns link rows."""
+    remark = remark_on_rows(gathered.figures.get(REIDENTIFICATION, {}), release.policy.people_per_class)
+    if not remark:
+        return gathered
+    evidence = gathered.evidence
+    counted = measured_in(REIDENTIFICATION) - {"share_certain_by_rows"}
+    remarks = {**evidence.remarks, **dict.fromkeys(counted, remark)}
+    advised = {**evidence.advised, **dict.fromkeys(counted, KNOWN_ROWS_ADVICE)}
+    return replace(gathered, evidence=replace(evidence, remarks=remarks, advised=advised))
 
 
 def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:
@@ -475,6 +507,8 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
             "known": known,
             "subject": release.contract.person,
             "other_releases": others,
+            "links": [] if anonymization is None else linking_columns(anonymization, release.contract),
+            "known_rows": release.policy.known_rows,
             **release.reidentification_is_asked_of,
         }
     }

@@ -342,6 +342,12 @@ class ReleaseSettings(Release):
                 "re-identification that considers them. Add one, for example on "
                 "'max_reidentification_probability'."
             )
+        if self.contract.links_rows and not any(limit.assessment == REIDENTIFICATION for limit in limits):
+            raise InvalidSettingError(
+                f"The contract of {self.name!r} lets {list(self.contract.links_rows)} link the rows of a person "
+                "(links_rows), but its policy has no blocking limit on re-identification, for which people are "
+                "counted. Add one, for example on 'max_reidentification_probability', or remove links_rows."
+            )
         quasi_identifiers = set(roles_of(self.contract, None).quasi_identifiers)
         covers = not self.policy.known or any(quasi_identifiers <= set(columns) for columns in self.policy.known)
         if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
