@@ -359,12 +359,12 @@ def _assess_several_rows(
             share, *_ = share_certain_by_rows(by_value, known_rows, seed=seed)
             certain[name] = max(share, certain.get(name, 0.0))
     by_rows: dict[str, int] = {}
-    for row in sorted([*search.of_named(), *curve], key=lambda row: int(row["n_rows"])) if links else ():
+    for row in sorted([*search.of_named(), *curve], key=lambda row: int(row["n_rows"])) if groups is not None else ():
         n_rows = str(row["n_rows"])
         by_rows[n_rows] = min(row["fewest_candidates"], by_rows.get(n_rows, row["fewest_candidates"]))
     worst = max(certain, key=lambda name: certain[name], default=None)
     return curve, {
-        **({"known_rows": known_rows, "fewest_candidates_by_rows": by_rows} if links else {}),
+        **({"known_rows": known_rows, "fewest_candidates_by_rows": by_rows} if groups is not None else {}),
         "n_people_not_proven": max((row["n_people_open"] for row in curve), default=0),
         "share_certain_by_rows": None if worst is None else certain[worst],
         "column_certain_by_rows": worst,
