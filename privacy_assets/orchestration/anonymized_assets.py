@@ -288,9 +288,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             given = inputs[name]
             made_of[name] = given.digest if isinstance(given, Artifact) else fingerprint(given)
         artifact = replace(assessment.to_artifact(), made_of=made_of)
-        yield stored_artifact(
-            artifact, score_metadata(assessment.scores) | picture_metadata({"candidates": assessment.drawn()})
-        )
+        pictures = {what: assessment.drawn(what) for what in assessment.drawable}
+        yield stored_artifact(artifact, score_metadata(assessment.scores) | picture_metadata(pictures))
 
     return reidentification_stage
 

@@ -145,6 +145,6 @@ def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Ve
     if UTILITY in found:
         yield found[UTILITY].drawn()
     if REIDENTIFICATION in found:
-        yield found[REIDENTIFICATION].drawn()
+        yield from map(found[REIDENTIFICATION].drawn, found[REIDENTIFICATION].drawable)
     if SEMANTIC in found:
         yield found[SEMANTIC].drawn("risks")

@@ -74,7 +74,7 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
         All settings that affect the result, as JSON values.
     """
 
-    pictures = ("candidates",)
+    pictures = ("candidates", "rows")
     main_figures = (
         "max_reidentification_probability",
         "mean_reidentification_probability",
@@ -91,14 +91,21 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     def _figures(self) -> Mapping[str, object]:
         return self.scores
 
-    def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
-        from privacy_assets.reidentification.pictures import draw_candidates
+    def _draw(self, what: str) -> Drawn:
+        from privacy_assets.reidentification.pictures import draw_candidates, draw_linked_rows
 
+        if what == "rows":
+            return draw_linked_rows(self.curve)
         return draw_candidates(self._of_one_row)
 
     @property
     def _of_one_row(self) -> pd.DataFrame:
         return self.curve[self.curve["chosen_as"] != "linked"]
+
+    @property
+    def drawable(self) -> tuple[str, ...]:
+        """Those of ``pictures`` that this result has: ``rows`` needs figures for several known rows of a person."""
+        return self.pictures if (self.curve["n_rows"] > 1).any() else self.pictures[:1]
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the figures for one set of known columns, in any order.

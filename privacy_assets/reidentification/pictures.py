@@ -1,4 +1,4 @@
-"""The picture of a re-identification assessment: the risk by the number of columns that an attacker knows."""
+"""Pictures of a re-identification assessment: the risk by how many columns, and rows of a person, an attacker knows."""
 
 from textwrap import fill
 from typing import Any
@@ -8,6 +8,7 @@ import pandas as pd
 
 from privacy_assets.display.numbers import percent
 from privacy_assets.display.pictures import BLUE, Drawn, new_figure, without_frame
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.sample_intervals import CONFIDENCE_LEVEL
 
 LINE_LENGTH = 90
@@ -64,6 +65,40 @@ def draw_candidates(curve: pd.DataFrame) -> Drawn:
     if sampled:
         figure.suptitle(fill(sampled[0].upper() + sampled[1:], LINE_LENGTH), fontsize=8)
     return Drawn(without_frame(figure), "Two curves: risk by the number of known columns", _said(assessed, sampled))
+
+
+def draw_linked_rows(curve: pd.DataFrame) -> Drawn:
+    """Draw the share of people who are singled out by the number of their known rows, which the release links.
+
+    For several sets of known columns, the worst is drawn. Bars show the intervals of the estimates; the dashed line is
+    the mean probability of picking the right person.
+    """
+    if not (curve["n_rows"] > 1).any():
+        raise InvalidSettingError(
+            "The assessment has no figures for several known rows. Expected `links`, `known_rows` above 1, and people "
+            "with several rows. Nothing was drawn."
+        )
+    sets = curve["known"].map(frozenset)
+    linked = curve[sets.isin(sets[curve["n_rows"] > 1])]
+    by_rows = linked.loc[linked.groupby("n_rows")["share_of_singletons"].idxmax()].set_index("n_rows")
+    share = by_rows["share_of_singletons"]
+    figure = new_figure(6, 3)
+    axes = figure.subplots()
+    places = range(len(by_rows))
+    ends = by_rows["share_of_singletons_low"], by_rows["share_of_singletons_high"]
+    axes.plot(places, share, color=BLUE, marker="o", markersize=4, label="singled out: nobody else fits")
+    axes.vlines(places, *ends, color=BLUE)
+    right_pick = linked.groupby("n_rows")["mean_reidentification_probability"].max()
+    axes.plot(places, right_pick, color=BLUE, linestyle="--", label="right pick, on average")
+    axes.set_xticks(places, [f"{n_rows:,}" for n_rows in by_rows.index])
+    axes.set_ylim(0, 1.05)
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    axes.set_xlabel("rows of a person that an attacker knows")
+    axes.set_ylabel("people")
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    said = ", ".join(f"{percent(found)} by {n_rows:,}" for n_rows, found in share.items())
+    title = "Curve: people singled out by the number of their known rows"
+    return Drawn(without_frame(figure), title, f"People singled out by their known rows: {said}.")
 
 
 def _in_people(name: str, found: Any) -> Any:

@@ -20,7 +20,7 @@ PICTURES = {
     "DisclosureAssessment": ("criteria", "columns"),
     "UtilityAssessment": ("worth",),
     "Anonymization": ("classes", "loss"),
-    "ReidentificationAssessment": ("candidates",),
+    "ReidentificationAssessment": ("candidates", "rows"),
     "SemanticAssessment": ("risks", "concept"),
 }
 
@@ -32,12 +32,14 @@ def results():
     original, control = (table.drop(columns="patient") for table in (original, control))
     synthetic = original.sample(60, replace=True, random_state=3).reset_index(drop=True)
     made = pa.anonymize(original, quasi_identifiers=["income", "region"], k=3)
+    people = original.assign(person=[row // 2 for row in range(60)], number=[f"u{row // 2}" for row in range(60)])
+    linked = pa.anonymize(people, quasi_identifiers=["income", "region"], k=3, subject="person")
     found = [
         pa.assess_mpuccs(original, synthetic, max_baseline_cols=2),
         pa.assess_disclosure(original, synthetic, control, sensitive=["region"]),
         pa.assess_utility(original, synthetic, control),
         made,
-        pa.assess_reidentification(original, made, max_known=2),
+        pa.assess_reidentification(people, linked, max_known=2, links=["number"], known_rows=2),
         pa.assess_semantic_risk(original[["income", "region"]], {"income": "ordinal", "region": "nominal"}),
     ]
     return {type(each).__name__: each for each in found}
@@ -48,6 +50,7 @@ def texts(figure):
     return " ".join(text.get_text() for text in figure.findobj(Text))
 
 
+@pytest.mark.usefixtures("results")  # imports them
 def test_every_result_that_can_be_drawn_is_tested():
     def below(kind):
         return {each for own in kind.__subclasses__() for each in (own, *below(own))}

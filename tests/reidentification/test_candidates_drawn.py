@@ -1,4 +1,4 @@
-"""The picture of an attacker's candidates: what it draws, and what it says."""
+"""The pictures of an attacker's candidates: what they draw, and what they say."""
 
 import numpy as np
 import pandas as pd
@@ -6,8 +6,10 @@ import pytest
 
 from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.examples.ratings import make_ratings
 from privacy_assets.reidentification.assess import assess_reidentification
-from privacy_assets.reidentification.pictures import draw_candidates
+from privacy_assets.reidentification.pictures import draw_candidates, draw_linked_rows
 
 pytestmark = pytest.mark.pictures
 
@@ -84,3 +86,39 @@ def test_a_curve_from_a_sample_says_so_and_shows_its_intervals():
         assert drawn[4][0] == drawn[4][1] and drawn[2][0] < drawn[2][1]
     exact = assess_reidentification(table, made, max_known=2, curve_sample=None).curve
     assert "sample" not in draw_candidates(exact).text and draw_candidates(exact).figure.get_suptitle() == ""
+
+
+def assessed_ratings(n_rows):
+    """Assess ratings with a pseudonym, for two sets of known columns."""
+    table = make_ratings(60, 40)
+    made = anonymize(table, quasi_identifiers=["movie", "stars"], k=5, subject="customer")
+    return assess_reidentification(
+        table, made, known=[["movie"], ["stars", "movie"]], links=["pseudonym"], known_rows=n_rows
+    )
+
+
+def test_known_rows_are_drawn_by_their_number_for_the_worst_set():
+    assessment = assessed_ratings(4)
+    assert assessment.drawable == ("candidates", "rows")
+    of_both = assessment.curve["known"].map(set) == {"movie", "stars"}
+    rows = assessment.curve[of_both].set_index("n_rows")
+    drawn = assessment.drawn("rows")
+    (axes,) = drawn.figure.axes
+    singled_out, right_pick = axes.lines
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "3", "4"]
+    assert np.allclose(singled_out.get_ydata(), rows["share_of_singletons"])
+    assert np.allclose(right_pick.get_ydata(), rows["mean_reidentification_probability"])
+    bars = [path.vertices[:, 1].tolist() for path in axes.collections[0].get_paths()]
+    ends = rows[["share_of_singletons_low", "share_of_singletons_high"]]
+    assert np.allclose(bars, ends)
+    assert drawn.text.startswith("People singled out by their known rows: 0.0% by 1, ")
+    assert rows.loc[4, "share_of_singletons"] > 0.5
+
+
+def test_without_linked_rows_there_is_no_picture_of_them():
+    assessment = assessed_ratings(1)
+    assert assessment.drawable == ("candidates",)
+    with pytest.raises(InvalidSettingError, match="no figures for several known rows"):
+        assessment.drawn("rows")
+    with pytest.raises(InvalidSettingError, match="no figures for several known rows"):
+        draw_linked_rows(assessment.curve)
