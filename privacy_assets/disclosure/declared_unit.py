@@ -133,7 +133,7 @@ def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExaminatio
         if name in table.columns
         and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table[name].dtype))
     ]
-    found = _of_people(table, persons) if persons else _of_rows(table, identifiers)
+    found = _of_people(table, persons, identifiers) if persons else _of_rows(table, identifiers)
     return UnitExamination(persons, contract.weights, tuple(found))
 
 
@@ -220,7 +220,7 @@ def _are_numbers(values: pd.Index[Any]) -> bool:
     return sum(shapes.get(shape, 0.0) for shape in NUMBERS) >= 0.5
 
 
-def _of_people(table: pd.DataFrame, persons: tuple[str, ...]) -> Iterator[UnitFinding]:
+def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Sequence[str]) -> Iterator[UnitFinding]:
     """Yield what speaks for other people than those of the person columns."""
     people = pd.factorize(keys_of_rows(table[list(persons)]))[0].astype(np.int64)
     is_first = ~pd.Series(people).duplicated().to_numpy()
@@ -229,7 +229,7 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...]) -> Iterator[UnitFi
         yield UnitFinding(together, "one_person", 1, n_rows)
     elif n_people == n_rows:
         yield UnitFinding(together, "never_repeats", n_people, n_rows)
-        yield from _of_rows(table, ())
+        yield from _of_rows(table, identifiers)
         return
     for name in persons if len(persons) > 1 else ():
         if table[name].nunique(dropna=False) == n_people > 1:
@@ -243,7 +243,10 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...]) -> Iterator[UnitFi
     for key in find_unit_keys(table, people):
         if key.column in persons:
             continue
-        if key.is_finer or key.is_coarser or not key.is_strong:
+        if key.is_coarser and key.halves:
+            # Each of its values goes with another value once, as with the rows of one person, but not of several.
+            yield _finding(key, "rows_of_one_person")
+        elif key.is_finer or key.is_coarser or not key.is_strong:
             yield _finding(key, "finer" if key.is_finer else "weak")
         else:
             yield _finding(key, "crossing" if key.has_strong_facts else "half")

@@ -111,6 +111,30 @@ def test_a_stay_as_the_person_is_refused_because_patients_have_several():
     assert kinds_of(table, ["patient"])["stay"] == "finer"
 
 
+def test_stays_of_people_without_facts_are_refused_by_what_each_person_has_once():
+    random = np.random.default_rng(0)
+    who = np.repeat(np.arange(200), 10)
+    table = pd.DataFrame({"rater": random.permutation(9_000)[who], "stay": np.arange(len(who)) // 2 * 7})
+    table["movie"] = np.concatenate([random.choice(40, 10, replace=False) for _ in range(200)])
+    found = judged(table, ["stay"])
+    assert not found.passed
+    assert "'rater' repeats (200 values, 10.0 rows each) and goes with 'movie'" in found.reason
+    assert judged(table, ["rater"]).passed
+    # Both members of a household may have rated a movie.
+    table["house"] = who // 2 * 11 % 9_001
+    assert judged(table, ["rater"]).passed
+
+
+def test_a_number_of_rows_as_the_person_hides_no_identifier_that_repeats():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"number": 3_000 + np.repeat(np.arange(200), 4), "row": random.permutation(800)})
+    table["cost"] = random.integers(0, 400, 800)
+    for unit in (None, ["row"]):
+        found = judged(table, unit)
+        assert not found.passed
+        assert "'number' repeats" in found.reason and "identifies people" in found.reason
+
+
 def test_a_household_needs_a_word_or_is_the_person():
     table = hospital(600)[["patient", "house", "rent", "age", "sex", "illness"]]
     found = judged(table, ["patient"])
