@@ -82,3 +82,17 @@ def fewest_by_all(n_rows, releases, people):
             size = len(people_left_by_all(known, (person, group), releases, people))
             found[person] = min(size, found.get(person, size))
     return found
+
+
+def mean_over_known_rows(n_rows, value_of, rows, people, groups):
+    """The mean of a value of known rows: people alike, then their rows, then others of the same group and person."""
+    means = []
+    for person in set(people):
+        values = []
+        for row in (i for i, own in enumerate(people) if own == person):
+            others = [i for i in range(len(rows)) if people[i] == person and groups[i] == groups[row] and i != row]
+            # A row and others, each as often, are each set of rows of its group as often.
+            chosen = list(combinations(others, min(n_rows - 1, len(others))))
+            values.append(sum(value_of([rows[i] for i in (row, *own)]) for own in chosen) / len(chosen))
+        means.append(sum(values) / len(values))
+    return sum(means) / len(means)
