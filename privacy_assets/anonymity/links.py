@@ -142,11 +142,13 @@ class _Values(NamedTuple):
     distinct: Any
 
     def orders(self) -> Iterator[Codes]:
-        """Yield the rows of values that occur once, in order: of the values, and of their texts read backwards."""
+        """Yield the rows of values that occur once, in their order, and for whole numbers and texts also backwards."""
         once = np.flatnonzero(np.append(np.bincount(self.codes[self.codes >= 0]) == 1, False)[self.codes])
         yield once[np.argsort(self.codes[once])]
-        backwards = np.array([str(value)[::-1] for value in np.asarray(self.distinct)[self.codes[once]]], np.str_)
-        yield once[np.argsort(backwards, kind="stable")]
+        distinct = np.asarray(self.distinct)
+        if distinct.dtype.kind in "iuO":
+            backwards = [str(value)[::-1] for value in distinct[self.codes[once]].tolist()]
+            yield once[np.argsort(np.array(backwards, np.str_), kind="stable")]
 
 
 class _People(NamedTuple):
@@ -253,7 +255,8 @@ def _joint(columns: Sequence[_Values]) -> Codes:
 
 
 def _values(column: pd.Series[Any]) -> _Values:
-    codes, distinct = pd.factorize(spelled_keys(column), sort=True)
+    is_written = not isinstance(column.dtype, np.dtype) or column.dtype.kind == "O"
+    codes, distinct = pd.factorize(spelled_keys(column) if is_written else column, sort=True)
     return _Values(codes.astype(np.int64), distinct)
 
 
