@@ -128,6 +128,15 @@ def test_a_comment_that_is_wrong_fails():
             run_block(wrong, "example", names)
 
 
+def test_a_picture_has_the_sentence_that_the_code_of_its_page_gives():
+    pictures = {name: re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page) for name, page in PAGES.items()}
+    assert pictures["tutorial.md"]
+    for name, found in pictures.items():
+        for text, file in found:
+            assert (DOCS / name).with_name(file).exists()
+            assert any(kind == "python" and f"# {text!r}\n" in code for kind, code in BLOCKS[name])
+
+
 @pytest.mark.parametrize(("name", "codes"), blocks("yaml"))
 def test_yaml_is_what_it_is_said_to_be(name, codes, tmp_path):
     for code in codes:

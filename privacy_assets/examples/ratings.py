@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 
-def make_ratings(n_people: int = 2_000, n_movies: int = 500, seed: int = 0) -> pd.DataFrame:
+def make_ratings(n_people: int = 1_000, n_movies: int = 500, seed: int = 0) -> pd.DataFrame:
     """Make ratings: everybody rates 4 movies or more, popular ones more often, within a year of their own.
 
     Returns

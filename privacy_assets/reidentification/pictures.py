@@ -96,9 +96,9 @@ def draw_linked_rows(curve: pd.DataFrame) -> Drawn:
     axes.set_xlabel("rows of a person that an attacker knows")
     axes.set_ylabel("people")
     axes.legend(frameon=False, fontsize=8, loc="lower right")
-    said = ", ".join(f"{percent(found)} by {n_rows:,}" for n_rows, found in share.items())
+    said = ", ".join(f"{percent(found)} with {n_rows:,}" for n_rows, found in share.items())
     title = "Curve: people singled out by the number of their known rows"
-    return Drawn(without_frame(figure), title, f"People singled out by their known rows: {said}.")
+    return Drawn(without_frame(figure), title, f"The share of people singled out is {said} known rows.")
 
 
 def _in_people(name: str, found: Any) -> Any:

@@ -111,7 +111,7 @@ def test_known_rows_are_drawn_by_their_number_for_the_worst_set():
     bars = [path.vertices[:, 1].tolist() for path in axes.collections[0].get_paths()]
     ends = rows[["share_of_singletons_low", "share_of_singletons_high"]]
     assert np.allclose(bars, ends)
-    assert drawn.text.startswith("People singled out by their known rows: 0.0% by 1, ")
+    assert drawn.text.startswith("The share of people singled out is 0.0% with 1, ")
     assert rows.loc[4, "share_of_singletons"] > 0.5
 
 
