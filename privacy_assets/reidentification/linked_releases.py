@@ -87,7 +87,7 @@ class LinkedReleases(LinkedRows):
                 sizes[some] = self._count_rows(np.repeat(np.arange(len(some)), step), np.concatenate(rows))
             yield sizes
 
-    def worst(self, n_rows: int | Literal["all"], k: int) -> WorstRows:
+    def worst(self, n_rows: int | Literal["all"], k: int, fewest: NDArray[np.int64] | None = None) -> WorstRows:  # noqa: ARG002
         """Bound the number of people left by the worst ``n_rows`` original rows of each person.
 
         One row is compared exactly. Beyond it, k people are proven to be left if any so many rows in each release

@@ -194,14 +194,15 @@ class LinkedRows:
                 sizes[some] = self.count(np.arange(len(some) + 1) * step, known)
             yield sizes
 
-    def worst(self, n_rows: int | Literal["all"], k: int) -> WorstRows:
+    def worst(self, n_rows: int | Literal["all"], k: int, fewest: NDArray[np.int64] | None = None) -> WorstRows:
         """Bound the number of people left by the worst ``n_rows`` known rows of each person.
 
         Whether k are left is proven by all rows of the person together, or by a search, unless its steps run out. So is
-        the fewest of all people, if it is below k or up to two rows are known.
+        the fewest of all people, if it is below k or up to two rows are known. ``fewest`` people left by up to so many
+        rows of each target, as found before, are lowered in place to those found now.
         """
         most = self.steps(n_rows)[-1]
-        at_least, found = self.sizes_of_all.copy(), self.fewest_of_one.copy()
+        at_least, found = self.sizes_of_all.copy(), self.fewest_of_one.copy() if fewest is None else fewest
         if most == 1:
             at_least = found
         is_short = self.n_rows <= most
@@ -247,9 +248,9 @@ def linked_curve(
         :meth:`LinkedRows.worst` (proven, so that a probability is never too low) and means and shares estimates from
         ``n_records`` samples; the ends of their intervals; and the fields of `WorstRows`.
     """
-    found, steps, n_people = [], rows.steps(n_rows), len(rows.first_of_person)
+    found, steps, n_people, fewest = [], rows.steps(n_rows), len(rows.first_of_person), rows.fewest_of_one.copy()
     for step, sizes in zip(steps, rows.sample(steps, n_samples, seed), strict=True):
-        worst = rows.worst(step, max(k or 2, 2))
+        worst = rows.worst(step, max(k or 2, 2), fewest)
         figures = Figures.of(sizes, k)._replace(
             max_reidentification_probability=1 / worst.at_least,
             min_nonspecificity=log(worst.at_least),

@@ -189,7 +189,7 @@ def _make_choices(
     groups, n_words = touched[:n_touched].copy(), (n_touched + 63) // 64
     if fits.owner[len(fits.owner) - 1] < len(fits.owner) - 1:  # people with several groups have them next to each other
         sort_ascending(groups)
-    bits = np.zeros((n if n * n_words <= MOST_WORDS else 0, n_words), np.uint64)
+    bits = np.zeros((n if n * max(n_words, min(n, n_rows)) <= MOST_WORDS else 0, n_words), np.uint64)
     for x in range(n_touched):
         place_of[groups[x]] = x
     for c in range(len(bits)):

@@ -152,6 +152,10 @@ def test_samples_are_of_people_alike(overlap, data):
         return reference.mean_over_known_rows(n_rows, value, rows, people, groups)
 
     for row in curve:
+        assert (
+            row["found"] == min(reference.fewest(row["n_rows"], rows, boxes, people, groups).values())
+            or row["found"] >= k
+        )
         assert row["mean_reidentification_probability"] == pytest.approx(mean(row["n_rows"], lambda n: 1 / n), abs=0.03)
         assert row["share_of_singletons"] == pytest.approx(mean(row["n_rows"], lambda n: n == 1), abs=0.03)
         assert row["share_below_k"] == pytest.approx(mean(row["n_rows"], lambda n: n < k), abs=0.03)
