@@ -260,7 +260,9 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         for other in others:
             if other.release is None:
                 continue
-            original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
+            is_of_people = other.key in release.contract.links_rows
+            its_source = inputs[f"{other.stage}_source"]
+            original = join_original(original, its_source, other.key, other.name, is_of_people=is_of_people)
             current = Anonymization.from_artifact(inputs[other.stage])
             for published in published_besides(other, current, storage_of(context, release)):
                 held.append(published.release)

@@ -260,8 +260,11 @@ def assess_reidentification(
     index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads, progress)
     first_model = index.model
     quasi_identifiers = _checked_names(index, quasi_identifiers)
-    for other in (each for each in other_releases if each.key not in links):
-        index = other.intersect(index, original, subject)
+    for other in other_releases:
+        if other.key in links:
+            index = index.also_with(list(other.used_model().masks))
+        else:
+            index = other.intersect(index, original, subject)
         quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
     index.engine = engine
     named = _checked_known(index, known, quasi_identifiers)
@@ -286,11 +289,7 @@ def assess_reidentification(
     search.run(max_known)
     read = {name: _codes(table[name]) for name in {*links, *sensitive}}
     of_rows = link_rows([read[name] for name in links]) if links and groups is None else np.asarray(groups)
-    tied = [
-        _Tied(*other.join(index, of_rows, original, subject), other.known_columns() if known is None else ())
-        for other in other_releases
-        if other.key in links
-    ]
+    tied = [_Tied(*other.join(index, of_rows, original, subject)) for other in other_releases if other.key in links]
     constant = {name: read[name] for name in sensitive}
     rows_known = of_rows if links else None, tied, constant, known_rows, seed
     several_rows, scores_of_rows = _assess_several_rows(search, *rows_known)
@@ -322,16 +321,15 @@ def assess_reidentification(
 
 
 class _Tied(NamedTuple):
-    """The rows of another release that a key of people ties to groups, and columns that are known in addition."""
+    """The rows of another release that a key of people ties to groups."""
 
     release: CandidateIndex
     groups: NDArray[np.int64]
-    also_known: Sequence[str]
 
     def rows(self, known: Sequence[str]) -> RowsOfRelease:
         """Return the rows for an attacker who knows those of some columns that it has."""
         own = self.release
-        columns = [name for name in dict.fromkeys([*known, *self.also_known]) if name in own.columns]
+        columns = [name for name in known if name in own.columns]
         return RowsOfRelease(read_known_rows(own.masked(columns), own.truth, own.n_threads), own.truth, self.groups)
 
 

@@ -290,6 +290,12 @@ class CandidateIndex:
         rows = [{"known": known, "n_known": len(known), **Figures.of(self.sizes(known), k)._asdict()} for known in sets]
         return pd.DataFrame(rows, columns=["known", "n_known", *Figures._fields])
 
+    def also_with(self, columns: Sequence[str]) -> CandidateIndex:
+        """Return the index with columns that only other releases have: they leave the same candidates here."""
+        index = copy(self)
+        index.columns = tuple(dict.fromkeys([*self.columns, *columns]))
+        return index
+
     def require_known(self, known: Sequence[str]) -> None:
         """Raise InvalidSettingError if the release model does not describe one of these columns."""
         if isinstance(known, str):

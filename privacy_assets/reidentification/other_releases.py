@@ -236,12 +236,25 @@ def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
     return fingerprint(whole.take(rows)) == fingerprint(table)
 
 
-def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
+def join_original(
+    original: pd.DataFrame, other: pd.DataFrame, key: str, name: str, *, is_of_people: bool = False
+) -> pd.DataFrame:
     """Add columns of another release's original to the originals, record by record; columns of both are the originals'.
 
-    Missing or repeated keys are refused, and so is a record that the other original lacks.
+    Missing or repeated keys are refused, and so is a record that the other original lacks. If the key is of people, so
+    that it may repeat, both must have the same rows in the same order.
     """
     added = [column for column in other.columns if column not in original.columns]
-    rows = match_keys(key, original, "release", other, f"release {name!r}")
+    if is_of_people:
+        codes, its_codes = code_keys(key, original, "release", other, f"release {name!r}")
+        if not np.array_equal(codes, its_codes):
+            raise InvalidTableError(
+                f"The key {key!r} is of people, and the sources of this release and of {name!r} do not have the same "
+                "keys row by row, so their rows cannot be matched. Expected the same source for both, in the same "
+                "order. Nothing was assessed."
+            )
+        rows = np.arange(len(original))
+    else:
+        rows = match_keys(key, original, "release", other, f"release {name!r}")
     joined = other[added].take(rows).set_axis(original.index)
     return pd.concat([original, joined], axis=1)

@@ -114,7 +114,7 @@ def visits(seed=0, n_people=60, n_rows=6):
 
 
 TABLE = visits()
-FIRST = pa.anonymize(TABLE, quasi_identifiers=["age", "ward"], k=20, subject="patient")
+FIRST = pa.anonymize(TABLE.drop(columns="day"), quasi_identifiers=["age", "ward"], k=20, subject="patient")
 SECOND = pa.anonymize(TABLE[["patient", "alias", "day"]], quasi_identifiers=["day"], k=20, subject="patient")
 
 
@@ -141,6 +141,16 @@ def test_one_visit_is_looked_up_in_both_releases():
     assert both.scores["fewest_candidates"] == fewest_for_one_visit(FIRST, SECOND)
     assert both.scores["fewest_candidates"] < alone.scores["fewest_candidates"]
     assert both.figures(["age", "ward"]) == alone.figures(["age", "ward"])
+
+
+def test_an_attacker_may_know_only_what_the_other_release_has():
+    other = OtherRelease(SECOND, "alias")
+    found = assess(other, known=[["day"], ["age"]], known_rows=1)
+    assert found.figures(["day"])["fewest_candidates"] == TABLE["patient"].nunique()
+    linked = found.curve[found.curve["chosen_as"] == "linked"].set_index("known")["fewest_candidates"]
+    assert linked[("day",)] == fewest_for_one_visit(SECOND)
+    with pytest.raises(InvalidSettingError, match="does not describe"):
+        assess(other, known=[["height"]])
 
 
 def test_more_visits_and_more_releases_leave_fewer_people():

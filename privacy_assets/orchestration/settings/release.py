@@ -294,6 +294,12 @@ class ReleaseSettings(Release):
                     "release itself. Expected a different release, and a key among "
                     f"{list(self.contract.released_columns)}."
                 )
+            if other.key in self.contract.links_rows and other.release is None:
+                raise InvalidSettingError(
+                    f"The other release {other.name!r} is linked by {other.key!r}, which is of people and not of rows "
+                    "(links_rows), and it is not known which row of the source each of its rows is. Expected another "
+                    "release of this project (`release`), made from the same source, or a key of rows."
+                )
         if self.linkage_audit is not None:
             self.linkage_audit.check(self.contract, self.anonymized.output)
         if self.assesses(SEMANTIC):

@@ -511,3 +511,67 @@ class TestOtherReleases:
                 with pytest.raises(InvalidTableError, match="have a missing or damaged manifest.json"):
                     published_besides(*arguments)
                 written.unlink()
+
+
+LINK = {
+    "type": "text",
+    "role": "other",
+    "leaves_as_is": DECIDED,
+    "links_rows": "Needed to follow patients over time; A. Lovelace",
+}
+OF_PATIENTS = {
+    "patient": {"type": "integer", "role": "direct_identifier", "person": True},
+    "alias": LINK,
+    "age": {"type": "integer", "role": "quasi_identifier"},
+    "day": {"type": "integer", "role": "quasi_identifier"},
+}
+
+
+def visits():
+    random = np.random.default_rng(0)
+    person = np.repeat(np.arange(80), 4)
+    alias = np.char.add("a", random.permutation(800)[person].astype(str))
+    return pd.DataFrame({"patient": person, "alias": alias}).assign(
+        age=random.integers(20, 80, 80)[person], day=random.integers(0, 200, len(person))
+    )
+
+
+def visits_with(name, source=visits):
+    columns = ["patient", "alias", name]
+    contract = {"columns": {column: OF_PATIENTS[column] for column in columns}}
+    policy = Policy((Limit("max_reidentification_probability", 0.1),), known_rows=1)
+    return {
+        "contract": contract,
+        "source": lambda: source()[columns],
+        "anonymized": AnonymizationSettings(k=20),
+        "policy": policy,
+    }
+
+
+OF_PEOPLE = ReidentificationSettings(other_releases=(OtherReleaseSettings("ages", key="alias", release="ages"),))
+
+
+def test_releases_that_a_key_of_people_joins_pass_alone_and_are_refused_together(project):
+    ages, days = (
+        released_as(project, "ages", **visits_with("age")),
+        released_as(project, "people", **visits_with("day")),
+    )
+    assert run_all(project, ages, days).success
+    both = released_as(project, "people", **visits_with("day"), reidentification=OF_PEOPLE)
+    refused = run_all(project, ages, both)
+    assert blocked_by(refused) == {"max_reidentification_probability_is_at_most_its_limit"}
+    assert len(released(project, "people")) == 1
+
+
+def test_sources_whose_rows_cannot_be_matched_by_place_are_refused(project):
+    ages = released_as(project, "ages", **visits_with("age", lambda: visits().iloc[::-1]))
+    both = released_as(project, "people", **visits_with("day"), reidentification=OF_PEOPLE)
+    assert "do not have the same keys row by row" in failure_of(run_all(project, ages, both))
+
+
+def test_a_table_of_others_that_a_key_of_people_joins_is_refused(project):
+    other = OtherReleaseSettings("ages", key="alias", directory="releases/ages/anonymized/latest")
+    with pytest.raises(InvalidSettingError, match="of people and not of rows"):
+        released_as(
+            project, "people", **visits_with("day"), reidentification=ReidentificationSettings(other_releases=(other,))
+        )
