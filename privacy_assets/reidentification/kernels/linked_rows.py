@@ -66,7 +66,9 @@ def _make_scratch(
     n_groups, longest = len(fits.owner), 0
     for s in samples:
         longest = max(longest, first[s + 1] - first[s])
-    for g in range(n_groups):
+    for g in range(
+        n_groups if len(fits.fit_box) > len(fits.fit_first) - 1 else 0
+    ):  # only overlapping boxes are matched
         longest = max(longest, fits.group_first[g + 1] - fits.group_first[g])
     return np.zeros((4, n_groups), np.int64), np.empty((6, longest), np.int64)
 
