@@ -16,8 +16,6 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from privacy_assets.columns.coding import group_rows, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
@@ -119,6 +117,9 @@ def groups_of(released: pd.DataFrame, links: Sequence[Link], person: Codes, k: i
 
     Values that at least k people have link no rows. Rows are numbered by group, from 0.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     people, n_nodes = _People.of(person, k), len(released)
     rows, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for link in links:
@@ -221,6 +222,8 @@ def _count(group: Codes, row: Codes, person: Codes, k: int) -> tuple[float, floa
 
 def _across(columns: dict[str, _Values], people: _People) -> Iterator[Link]:
     """Yield a link for each pair of columns with enough values in common."""
+    from scipy.sparse import coo_array
+
     fewest = FEWEST_LINKED * people.n_several / 2
     columns = {name: own for name, own in columns.items() if len(own.distinct) >= max(fewest, 2)}
     if len(columns) < 2:
