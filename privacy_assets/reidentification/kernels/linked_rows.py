@@ -62,13 +62,12 @@ def count_people(
 def _make_scratch(
     fits: RowFits, first: NDArray[np.int64], samples: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Make an array by group, of zeros between any two uses, and one by known row or by row of a group."""
+    """Make an array by group, of zeros between any two uses, and one by known row, and by row if rows are matched."""
     n_groups, longest = len(fits.owner), 0
     for s in samples:
         longest = max(longest, first[s + 1] - first[s])
-    for g in range(
-        n_groups if len(fits.fit_box) > len(fits.fit_first) - 1 else 0
-    ):  # only overlapping boxes are matched
+    is_disjoint = len(fits.fit_box) == len(fits.fit_first) - 1
+    for g in range(0 if is_disjoint else n_groups):
         longest = max(longest, fits.group_first[g + 1] - fits.group_first[g])
     return np.zeros((4, n_groups), np.int64), np.empty((6, longest), np.int64)
 
