@@ -35,7 +35,7 @@ from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimens
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix
 from privacy_assets.mpucc.divided_level import LARGEST_SHARE, Division, rows_per_tuple
 from privacy_assets.mpucc.divided_search import ROWS_PER_BLOB, DividedSearch, columns_to_place
-from privacy_assets.mpucc.kernels.search import SearchResult, find_mpuccs, search_levels
+from privacy_assets.mpucc.kernels.search import SearchInput, SearchResult, find_mpuccs, search_levels
 
 MARK = "PRIVACY_ASSETS_BENCHMARK"
 """A variable in the environment of the server and its workers, by which they are found."""
@@ -159,14 +159,12 @@ class Searched(NamedTuple):
 
 def search_by(engine: SparkEngine, tables: Tables, cpu_seconds: Callable[[], float]) -> Searched:
     """Run a search as `find_mpuccs_by` does, and keep the sizes of its tasks."""
-    columns, n_codes, n_synthetic, weights = tables
+    columns, _, _, weights = tables
     begin = cpu_seconds()
     with engine.place(columns_to_place(columns, weights, None)) as batches:
-        search = DividedSearch(engine, batches, columns, n_codes, n_synthetic, weights, None, MAX_SIZE, None, 0.0, None)
+        search = DividedSearch(engine, batches, SearchInput(*tables, MAX_SIZE))
         to_place = cpu_seconds() - begin
-        found = search_levels(
-            search, only_with_first=False, max_combinations=None, with_profile=True, n_threads=1, on_progress=None
-        )
+        found = search_levels(search, 1, None)
     return Searched(found, cpu_seconds() - begin, to_place, search.n_tasks, search.largest_task, search.n_bytes_sent)
 
 
@@ -193,7 +191,7 @@ def measure_search(
     options: argparse.Namespace, processes: Processes, engine: SparkEngine, started: float, measured: Measurements
 ) -> None:
     """Search tables of several sizes, and fit the cost model."""
-    find_mpuccs(*draw_search(500), max_size=MAX_SIZE)
+    find_mpuccs(SearchInput(*draw_search(500), MAX_SIZE))
     print("search of 15 columns, up to 3; CPU seconds")
     print(f"{'rows':>12}{'kernel':>9}{'Spark':>9}{'of it placing':>15}{'tasks':>8}{'largest task':>14}{'B a row':>9}")
     kernel, spark, sent, driver = {}, {}, {}, {}
@@ -201,7 +199,7 @@ def measure_search(
         tables = draw_search(n_rows)
         n = len(tables[3])
         begin = time.process_time()
-        expected = find_mpuccs(*tables, max_size=MAX_SIZE)
+        expected = find_mpuccs(SearchInput(*tables, MAX_SIZE))
         kernel[n] = time.process_time() - begin
         done = search_by(engine, tables, processes.cpu_seconds)
         spark[n], sent[n], driver[n] = done.cpu, done.n_bytes, peak_mib()
@@ -297,7 +295,7 @@ def measure_skew(
     print(f"\n{name}: {done.cpu:.1f} CPU s, {done.n_tasks:,} tasks, largest {done.largest_task:,} rows", flush=True)
     measured.keep(skewed_cpu_s=done.cpu, skewed_tasks=done.n_tasks, skewed_largest_task=done.largest_task)
     measured.check(
-        f"{name}: every array is that of the kernel", are_equal(done.found, find_mpuccs(*tables, max_size=MAX_SIZE))
+        f"{name}: every array is that of the kernel", are_equal(done.found, find_mpuccs(SearchInput(*tables, MAX_SIZE)))
     )
     check_largest(measured, name, done.largest_task, options.rows_per_task)
 

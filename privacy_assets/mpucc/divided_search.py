@@ -38,6 +38,7 @@ from privacy_assets.mpucc.kernels.search import (
     Findings,
     LevelProgress,
     LevelSearch,
+    SearchInput,
     SearchResult,
     find_mpuccs,
     search_levels,
@@ -287,30 +288,13 @@ def _count_blobs(engine: Engine, batches: Any) -> int:
 class DividedSearch(LevelSearch):
     """A search whose levels are searched by the tasks of an engine; counts what these received."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        batches: Any,
-        columns: Sequence[NDArray[Any]],
-        n_codes: Sequence[int],
-        n_synthetic: int,
-        weights: NDArray[np.int32],
-        subjects: NDArray[np.int32] | None,
-        max_size: int,
-        alpha: float | None,
-        min_entropy_gain: float,
-        is_sought: NDArray[np.bool_] | None,
-        *,
-        takes_any: bool = False,
-    ) -> None:
-        super().__init__(
-            group_by_width(columns, n_codes), n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
-            is_sought, takes_any=takes_any,
-        )  # fmt: skip
+    def __init__(self, engine: Engine, batches: Any, asked: SearchInput) -> None:
+        super().__init__(asked)
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
-        self.columns, self.n_codes = list(columns), tuple(max(int(n), 1) for n in n_codes)
-        self.rows_per_tuple = rows_per_tuple(_count_blobs(engine, batches), self.most_records, subjects is not None)
+        self.n_codes = tuple(max(int(n), 1) for n in asked.n_codes)
+        has_people = asked.subjects is not None
+        self.rows_per_tuple = rows_per_tuple(_count_blobs(engine, batches), self.most_records, has_people)
         self.n_tasks = self.largest_task = self.n_bytes_sent = 0
         self.n_unique: list[NDArray[np.int64]] = []
 
@@ -319,7 +303,7 @@ class DividedSearch(LevelSearch):
     ) -> Findings:
         """Search all candidates in the tasks of a division."""
         n_synthetic, n_combos = len(self.combo_of_row), len(combos)
-        division = Division(self.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
+        division = Division(self.asked.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
         has_people = self.subjects is not None
         level = _Level(
             tuple(division.parts),
@@ -328,12 +312,12 @@ class DividedSearch(LevelSearch):
             n_synthetic,
             has_people,
             self.most_records,
-            self.takes_any,
+            self.asked.takes_any,
         )
         is_open = np.zeros(n_synthetic, np.bool_)
         is_open[open_rows] = True
         put = _PutIntoBuckets(level, np.packbits(is_open, bitorder="little"))
-        search = _SearchBucket(level, combos, is_skipped, self.alpha is None)
+        search = _SearchBucket(level, combos, is_skipped, self.asked.alpha is None)
         engine = self.engine
         found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
         place = np.full(n_synthetic, -1)
@@ -371,7 +355,7 @@ class DividedSearch(LevelSearch):
 
     def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
         """Return the unique rows that the tasks counted; entropies are measured here, because sums are rounded."""
-        if self.alpha is not None:
+        if self.asked.alpha is not None:
             return super().profile(combos, pool)
         n_unique = np.concatenate([np.zeros(0, np.int64), *self.n_unique])
         return Profile(n_unique, np.zeros(len(n_unique)))
@@ -390,20 +374,7 @@ def columns_to_place(
 
 def find_mpuccs_by(
     engine: Engine | None,
-    columns: Sequence[NDArray[Any]],
-    n_codes: Sequence[int],
-    n_synthetic: int,
-    weights: NDArray[np.int32],
-    *,
-    subjects: NDArray[np.int32] | None = None,
-    is_sought: NDArray[np.bool_] | None = None,
-    takes_any: bool = False,
-    only_with_first: bool = False,
-    max_size: int,
-    max_combinations: int | None = None,
-    alpha: float | None = None,
-    min_entropy_gain: float = 0.0,
-    with_profile: bool = True,
+    asked: SearchInput,
     n_threads: int = 1,
     on_progress: Callable[[LevelProgress], None] | None = None,
 ) -> SearchResult:
@@ -413,33 +384,6 @@ def find_mpuccs_by(
     does not divide the work, this calls that function.
     """
     if engine is None or engine.rows_per_task is None:
-        return find_mpuccs(
-            columns,
-            n_codes,
-            n_synthetic,
-            weights,
-            subjects=subjects,
-            is_sought=is_sought,
-            takes_any=takes_any,
-            only_with_first=only_with_first,
-            max_size=max_size,
-            max_combinations=max_combinations,
-            alpha=alpha,
-            min_entropy_gain=min_entropy_gain,
-            with_profile=with_profile,
-            n_threads=n_threads,
-            on_progress=on_progress,
-        )
-    with engine.place(columns_to_place(columns, weights, subjects)) as batches:
-        search = DividedSearch(
-            engine, batches, columns, n_codes, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
-            is_sought, takes_any=takes_any,
-        )  # fmt: skip
-        return search_levels(
-            search,
-            only_with_first=only_with_first,
-            max_combinations=max_combinations,
-            with_profile=with_profile,
-            n_threads=n_threads,
-            on_progress=on_progress,
-        )
+        return find_mpuccs(asked, n_threads, on_progress)
+    with engine.place(columns_to_place(asked.columns, asked.weights, asked.subjects)) as batches:
+        return search_levels(DividedSearch(engine, batches, asked), n_threads, on_progress)

@@ -17,7 +17,7 @@ from privacy_assets.mpucc.divided_search import find_mpuccs_by
 from privacy_assets.mpucc.intervals import Estimate, wilson_interval
 from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
-from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult
+from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
 
@@ -134,21 +134,19 @@ class SyntheticSearch:
         largest = self.max_size if max_size is None else max_size
         settings = self.settings
         needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
-        return find_mpuccs_by(
-            self.engine,
+        asked = SearchInput(
             *self._coded(other),
+            largest,
             subjects=None if takes_any or _are_rows(other) else self._subjects(other),
             is_sought=is_sought,
             takes_any=takes_any,
             only_with_first=self.only_with_first,
-            max_size=largest,
             max_combinations=max_combinations,
             alpha=settings.renyi_alpha if needs_entropy else None,
             min_entropy_gain=settings.min_entropy_delta,
             with_profile=with_profile,
-            n_threads=self.n_threads,
-            on_progress=self._reporter(stage, largest),
         )
+        return find_mpuccs_by(self.engine, asked, self.n_threads, self._reporter(stage, largest))
 
     def count(self, max_size: int, known: NDArray[np.bool_] | None = None) -> int:
         """Count the synthetic records that single out an original; those of known rows are not searched."""

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privacy_assets.mpucc.divided_search import find_mpuccs_by
-from privacy_assets.mpucc.kernels.search import find_mpuccs
+from privacy_assets.mpucc.kernels.search import SearchInput, find_mpuccs
 
 
 @st.composite
@@ -40,7 +40,8 @@ def searches(draw):
 
 def agree(engine, tables, settings):
     """Compare the search by an engine with that of the kernels."""
-    expected, found = find_mpuccs(*tables, **settings), find_mpuccs_by(engine, *tables, **settings)
+    asked = SearchInput(*tables, **settings)
+    expected, found = find_mpuccs(asked), find_mpuccs_by(engine, asked)
     for name, own, other in zip(expected._fields, expected, found, strict=True):
         if name == "profile":
             assert (own is None) == (other is None)

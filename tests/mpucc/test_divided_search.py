@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privacy_assets import assess_mpuccs
 from privacy_assets.mpucc.divided_level import LARGEST_SHARE, Division
 from privacy_assets.mpucc.divided_search import DividedSearch, columns_to_place
-from privacy_assets.mpucc.kernels.search import find_mpuccs, search_levels
+from privacy_assets.mpucc.kernels.search import SearchInput, find_mpuccs, search_levels
 from tests.engines import ShufflingEngine
 from tests.examples import examples
 from tests.mpucc.search_cases import agree, searches
@@ -73,11 +73,10 @@ def test_one_value_in_most_rows_does_not_end_in_one_task(n_values, share, record
         subjects = np.where(is_original, np.arange(len(weights)) // records_per_person, -1).astype(np.int32)
     engine = RecordingEngine(rows_per_task=rows_per_task, rows_per_batch=rows_per_batch)
     with engine.place(columns_to_place(columns, weights, subjects)) as batches:
-        search = DividedSearch(engine, batches, *tables, subjects, 3, None, 0.0, None)
-        found = search_levels(
-            search, only_with_first=False, max_combinations=None, with_profile=True, n_threads=1, on_progress=None
-        )
-    expected = find_mpuccs(*tables, subjects=subjects, max_size=3)
+        asked = SearchInput(*tables, 3, subjects)
+        search = DividedSearch(engine, batches, asked)
+        found = search_levels(search, 1, None)
+    expected = find_mpuccs(asked)
     for name in ("combos", "combo_of_row", "partner_of_row", "together_of_row", "was_exhausted"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     np.testing.assert_array_equal(found.profile.n_unique, expected.profile.n_unique)

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.kernels.code_blocks import (
     FIRST_GROUPED_SIZE,
-    CodeBlocks,
     group_by_width,
     no_suffix_groups,
     suffix_groups,
@@ -47,6 +46,52 @@ from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combination
 NOT_IDENTIFIED = np.iinfo(np.int64).max
 BATCH = 8_192
 """Combinations after which identified rows are masked, and progress is reported."""
+
+
+class SearchInput(NamedTuple):
+    """Tables to search, and what to find in them.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        Codes of each column, below ``n_codes``, in the search order, synthetic rows first, then original rows.
+    weights : ndarray of shape (n_rows,), dtype=int32
+        Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified or singled
+        out.
+    subjects : ndarray of shape (n_rows,), dtype=int32, optional
+        Person of each original row, -1 for people who are not distinguished. A synthetic row is then identified if all
+        original rows with its values belong to one person, and there are at most as many synthetic records as original
+        ones with these values. Default: every original record is a person.
+    is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
+        Synthetic rows to identify; the others count where they have the same values. Default: all.
+    takes_any : bool
+        Whether a synthetic row is identified by any number of original rows, not by one alone; not with ``subjects``.
+    only_with_first : bool
+        Search only the combinations that contain the first column.
+    max_combinations : int, optional
+        End before the size with which more combinations than this would be checked.
+    alpha : float or None
+        Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
+    min_entropy_gain : float
+        Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
+        above that of its base (itself without its last column) is neither searched nor extended.
+    with_profile : bool
+        Whether to count the unique rows of each combination.
+    """
+
+    columns: Sequence[NDArray[Any]]
+    n_codes: Sequence[int]
+    n_synthetic: int
+    weights: NDArray[np.int32]
+    max_size: int
+    subjects: NDArray[np.int32] | None = None
+    is_sought: NDArray[np.bool_] | None = None
+    takes_any: bool = False
+    only_with_first: bool = False
+    max_combinations: int | None = None
+    alpha: float | None = None
+    min_entropy_gain: float = 0.0
+    with_profile: bool = True
 
 
 class SearchResult(NamedTuple):
@@ -82,11 +127,6 @@ class LevelProgress(NamedTuple):
     n_identified: int
     n_done: int
     n_candidates: int
-
-
-def _count_extensions(combos: NDArray[np.int16], n_columns: int) -> int:
-    """Count the combinations that `extend` returns."""
-    return int((n_columns - 1 - _last_columns(combos)).sum())
 
 
 def _last_columns(combos: NDArray[np.int16]) -> NDArray[np.int64]:
@@ -132,30 +172,17 @@ class Findings(NamedTuple):
 class LevelSearch:
     """State of a search between its levels."""
 
-    def __init__(
-        self,
-        blocks: CodeBlocks,
-        n_synthetic: int,
-        weights: NDArray[np.int32],
-        subjects: NDArray[np.int32] | None,
-        max_size: int,
-        alpha: float | None,
-        min_entropy_gain: float,
-        is_sought: NDArray[np.bool_] | None,
-        *,
-        takes_any: bool = False,
-    ) -> None:
-        self.blocks, self.takes_any = blocks, takes_any
-        self.synthetic = take_rows(blocks, np.arange(n_synthetic))
-        self.n_columns = len(blocks.n_codes)
-        self.weights = weights
+    def __init__(self, asked: SearchInput) -> None:
+        n_synthetic, weights, subjects = asked.n_synthetic, asked.weights, asked.subjects
+        self.asked, self.weights, self.subjects = asked, weights, subjects
+        self.blocks = group_by_width(asked.columns, asked.n_codes)
+        self.synthetic = take_rows(self.blocks, np.arange(n_synthetic))
+        self.n_columns = len(asked.n_codes)
         self.synthetic_weights = weights[:n_synthetic]
-        self.subjects = subjects
         self.most_records = most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
-        self.max_size, self.alpha, self.min_entropy_gain = max_size, alpha, min_entropy_gain
         self.could_be = self.synthetic_weights <= self.most_records
-        if is_sought is not None:
-            self.could_be &= is_sought
+        if asked.is_sought is not None:
+            self.could_be &= asked.is_sought
         self.combo_of_row = np.full(n_synthetic, -1, np.int64)
         self.partner_of_row = np.full(n_synthetic, -1, np.int64)
         self.together_of_row = np.zeros(n_synthetic, np.int64)
@@ -167,21 +194,19 @@ class LevelSearch:
         self.parent_places = np.zeros(1, np.int64)
         self.parent_entropy = np.zeros(1)
 
-    def run_level(
-        self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None], *, only_with_first: bool
-    ) -> bool:
+    def run_level(self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None]) -> bool:
         """Search all candidates of one size; return False if there were no candidates to check."""
         combos, parent = extend(self.parents, self.n_columns)
-        if only_with_first and size == 1:
+        if self.asked.only_with_first and size == 1:
             combos, parent = combos[:1], parent[:1]
         if len(combos) == 0:
             return False
         profile = None
         is_skipped = np.zeros(len(combos), np.bool_)
-        if self.min_entropy_gain > 0:
-            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
+        if self.asked.min_entropy_gain > 0:
+            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.asked.alpha, pool)
             if size > 1:
-                is_skipped = profile.entropy - self.parent_entropy[parent] < self.min_entropy_gain
+                is_skipped = profile.entropy - self.parent_entropy[parent] < self.asked.min_entropy_gain
         found = self._search_in_batches(size, combos, is_skipped, pool, report)
         if size > 1:
             self.levels[-1].was_exhausted[self.parent_places[parent[~found.is_checked]]] = True
@@ -194,7 +219,7 @@ class LevelSearch:
         self.partner_of_row[identified] = found.partner[identified]
         self.together_of_row[identified] = found.together[identified]
         was_searched = ~is_skipped[kept]
-        could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.max_size)
+        could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.asked.max_size)
         was_exhausted = ~found.is_live[kept] & was_searched & could_grow
         self.levels.append(_Level(combos[kept], was_searched, was_exhausted, profile and profile.take(kept)))
         self.n_checked += len(kept)
@@ -265,7 +290,7 @@ class LevelSearch:
             for begin, stop in slices:
                 if subjects is None:
                     identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject,
-                             self.takes_any, first, partner, is_checked, is_live)  # fmt: skip
+                             self.asked.takes_any, first, partner, is_checked, is_live)  # fmt: skip
                 else:
                     identify_people(combos, is_skipped, begin, stop, blocks, len(rows), n_open, n_subject, subjects,
                                     weights, first, partner, together, NOTHING, NOTHING, is_checked,
@@ -285,12 +310,12 @@ class LevelSearch:
 
     def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
         """Profile all combinations that were checked."""
-        return profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
+        return profile_combinations(self.synthetic, combos, self.synthetic_weights, self.asked.alpha, pool)
 
-    def result(self, pool: SlicePool, with_profile: bool, complete_size: int) -> SearchResult:
+    def result(self, pool: SlicePool, complete_size: int) -> SearchResult:
         """Combine the levels; profile the combinations that were not profiled within a level."""
         sizes = np.repeat([level.combos.shape[1] for level in self.levels], [len(v.combos) for v in self.levels])
-        combos = np.full((len(sizes), self.max_size), -1, np.int16)
+        combos = np.full((len(sizes), self.asked.max_size), -1, np.int16)
         stop = 0
         for level in self.levels:
             begin, stop = stop, stop + len(level.combos)
@@ -299,7 +324,7 @@ class LevelSearch:
         profile = None
         if profiles:
             profile = Profile(*(np.concatenate(parts) for parts in zip(*profiles, strict=True)))
-        elif with_profile:
+        elif self.asked.with_profile:
             profile = self.profile(combos, pool)
         none = np.zeros(0, np.bool_)
         return SearchResult(
@@ -316,88 +341,29 @@ class LevelSearch:
 
 
 def find_mpuccs(
-    columns: Sequence[NDArray[Any]],
-    n_codes: Sequence[int],
-    n_synthetic: int,
-    weights: NDArray[np.int32],
-    *,
-    subjects: NDArray[np.int32] | None = None,
-    is_sought: NDArray[np.bool_] | None = None,
-    takes_any: bool = False,
-    only_with_first: bool = False,
-    max_size: int,
-    max_combinations: int | None = None,
-    alpha: float | None = None,
-    min_entropy_gain: float = 0.0,
-    with_profile: bool = True,
-    n_threads: int = 1,
-    on_progress: Callable[[LevelProgress], None] | None = None,
+    asked: SearchInput, n_threads: int = 1, on_progress: Callable[[LevelProgress], None] | None = None
 ) -> SearchResult:
     """Find for each synthetic row the first column combination that singles out one original row.
 
     Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and a
-    few numbers per combination checked.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (n_rows,), integer
-        Codes of each column, below ``n_codes``, in the search order, synthetic rows first, then original rows.
-    weights : ndarray of shape (n_rows,), dtype=int32
-        Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified or singled
-        out.
-    subjects : ndarray of shape (n_rows,), dtype=int32, optional
-        Person of each original row, -1 for people who are not distinguished. A synthetic row is then identified if all
-        original rows with its values belong to one person, and there are at most as many synthetic records as original
-        ones with these values. Default: every original record is a person.
-    is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
-        Synthetic rows to identify; the others count where they have the same values. Default: all.
-    takes_any : bool
-        Whether a synthetic row is identified by any number of original rows, not by one alone; not with ``subjects``.
-    only_with_first : bool
-        Search only the combinations that contain the first column.
-    max_combinations : int, optional
-        End before the size with which more combinations than this would be checked.
-    alpha : float or None
-        Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
-    min_entropy_gain : float
-        Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
-        above that of its base (itself without its last column) is neither searched nor extended.
-    with_profile : bool
-        Whether to count the unique rows of each combination.
-    on_progress : callable, optional
-        Called before each level and each batch of a level. An exception that it raises ends the search.
+    few numbers per combination checked. ``on_progress`` is called before each level and each batch of a level; an
+    exception that it raises ends the search.
     """
-    blocks = group_by_width(columns, n_codes)
-    search = LevelSearch(
-        blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought, takes_any=takes_any
-    )
-    return search_levels(
-        search,
-        only_with_first=only_with_first,
-        max_combinations=max_combinations,
-        with_profile=with_profile,
-        n_threads=n_threads,
-        on_progress=on_progress,
-    )
+    return search_levels(LevelSearch(asked), n_threads, on_progress)
 
 
 def search_levels(
-    search: LevelSearch,
-    *,
-    only_with_first: bool,
-    max_combinations: int | None,
-    with_profile: bool,
-    n_threads: int,
-    on_progress: Callable[[LevelProgress], None] | None,
+    search: LevelSearch, n_threads: int, on_progress: Callable[[LevelProgress], None] | None
 ) -> SearchResult:
     """Search level by level, as :func:`find_mpuccs` describes."""
-    largest_size = min(search.max_size, search.n_columns)
+    max_combinations = search.asked.max_combinations
+    largest_size = min(search.asked.max_size, search.n_columns)
     report = on_progress or (lambda _: None)
     with SlicePool(n_threads) as pool:
         for size in range(1, largest_size + 1):
-            n_candidates = _count_extensions(search.parents, search.n_columns)
+            n_candidates = int((search.n_columns - 1 - _last_columns(search.parents)).sum())
             if max_combinations is not None and search.n_checked + n_candidates > max_combinations:
-                return search.result(pool, with_profile, size - 1)
-            if not search.run_level(size, pool, report, only_with_first=only_with_first):
+                return search.result(pool, size - 1)
+            if not search.run_level(size, pool, report):
                 break
-        return search.result(pool, with_profile, largest_size)
+        return search.result(pool, largest_size)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.mpucc.kernels.code_blocks import group_by_width, suffix_groups
-from privacy_assets.mpucc.kernels.search import find_mpuccs
+from privacy_assets.mpucc.kernels.search import SearchInput, find_mpuccs
 from tests.examples import examples
 from tests.reference import mpucc as reference
 
@@ -25,7 +25,9 @@ def search(original, synthetic, n_values, max_size, **arguments):
     weights = arguments.pop("weights", np.ones(len(rows), np.int32))
     columns = [rows[:, c] for c in order]
     codes = [n_values[c] for c in order]
-    return find_mpuccs(columns, codes, len(synthetic), weights, max_size=max_size, **arguments), order
+    n_threads = arguments.pop("n_threads", 1)
+    asked = SearchInput(columns, codes, len(synthetic), weights, max_size, **arguments)
+    return find_mpuccs(asked, n_threads), order
 
 
 def check(found, order, original, synthetic, max_size):
@@ -176,7 +178,7 @@ def test_tables_of_no_one_and_two_rows_work(n_original, n_synthetic, n_columns):
     rows = np.arange(2)[:, None] + np.zeros((2, n_columns), int)
     columns = [np.concatenate([rows[:n_synthetic, c], rows[:n_original, c]]) for c in range(n_columns)]
     weights = np.ones(n_synthetic + n_original, np.int32)
-    found = find_mpuccs(columns, [2] * n_columns, n_synthetic, weights, max_size=max(n_columns, 1), n_threads=2)
+    found = find_mpuccs(SearchInput(columns, [2] * n_columns, n_synthetic, weights, max(n_columns, 1)), 2)
     n_pairs = min(n_original, n_synthetic) if n_columns else 0
     assert (found.combo_of_row >= 0).sum() == n_pairs
 
@@ -196,7 +198,7 @@ def test_entropies_of_any_order_keep_their_digits(sizes, alpha):
     column = np.repeat(np.arange(len(sizes)), sizes)
     columns = [np.concatenate([column, column])] * 2
     weights = np.ones(len(columns[0]), np.int32)
-    found = find_mpuccs(columns, [len(sizes)] * 2, len(column), weights, max_size=2, alpha=alpha)
+    found = find_mpuccs(SearchInput(columns, [len(sizes)] * 2, len(column), weights, 2, alpha=alpha))
     assert np.allclose(found.profile.entropy, exact_entropy(sizes, alpha), rtol=1e-9, atol=1e-12)
 
 
@@ -206,7 +208,7 @@ def test_the_order_of_an_entropy_has_no_steps():
 
     def entropies(alpha):
         columns = [np.tile(rows[:, c], 2) for c in range(3)]
-        return find_mpuccs(columns, [6, 4, 3], 500, weights, max_size=3, alpha=alpha).profile.entropy
+        return find_mpuccs(SearchInput(columns, [6, 4, 3], 500, weights, 3, alpha=alpha)).profile.entropy
 
     for left, right in (
         (0.9, 0.9 + 1e-12),
