@@ -145,29 +145,25 @@ def _check_in_batches(contract: "TableContract", directory: Path) -> "tuple[int,
 
 def run_assess(chosen: argparse.Namespace) -> int:
     """Assess synthetic records by the search for mpUCCs, and with a control also by the disclosure test."""
-    import pandas as pd
-
     from privacy_assets.columns.unknown_values import said_of_blind
     from privacy_assets.disclosure.assess import assess_disclosure
     from privacy_assets.mpucc.assess import assess_mpuccs
     from privacy_assets.mpucc.readings import comparable_scores
+    from privacy_assets.pipeline.measure import admit_people
     from privacy_assets.release.policy import RequiredSettings
     from privacy_assets.utility.foreign import why_foreign
 
     contract, source = _contract(chosen.contract)
-    person = contract.person
-    real = [_read(path, source) for path in (chosen.original, chosen.control) if path is not None]
-    # Admitted together, because admission numbers the people.
-    admitted = contract.admit(pd.concat(real, ignore_index=True))
-    original = admitted.iloc[: len(real[0])].reset_index(drop=True)
-    control = None if chosen.control is None else admitted.iloc[len(real[0]) :].reset_index(drop=True)
+    original = _read(chosen.original, source)
+    control = None if chosen.control is None else _read(chosen.control, source)
+    original, control = admit_people(contract, original, control)
     synthetic = contract.admit_synthetic(_read(chosen.synthetic, source))
     progress, n_columns = Progress(), len(contract.released_columns)
     n_searched = len(contract.searched_columns)
     required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
     tables = (original, synthetic, control)
-    whose: dict[str, Any] = {"person": person, "invented": contract.invented}
+    whose: dict[str, Any] = {"person": contract.person, "invented": contract.invented}
     assessment = assess_mpuccs(
         *tables, max_baseline_cols=max_cols, parts=contract.parts, progress=progress.tell, **whose
     )

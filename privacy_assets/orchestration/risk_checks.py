@@ -29,7 +29,7 @@ from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_result
 from privacy_assets.orchestration.stages import limit_checks_of
-from privacy_assets.pipeline.measure import evidence_of, rare_values_of
+from privacy_assets.pipeline.measure import admit_people, evidence_of, rare_values_of
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, figures_of, measured_in
@@ -208,16 +208,16 @@ def _evidence_of_synthetic(
     synthetic: pd.DataFrame,
     others: Mapping[str, pd.DataFrame],
 ) -> Evidence:
-    released = list(contract.released_columns)
-    tables = {name: contract.admit(table)[released] for name, table in others.items()}
+    original, control = admit_people(contract, others["original"], others.get("control"))
     admitted = contract.admit_synthetic(synthetic)
-    tables, person = _with_people(contract, tables, others)
+    whose: dict[str, Any] = {"person": contract.person, "invented": contract.invented}
+    people = [original] if control is None else [original, control]
+    rare = rare_values_of(policy, contract, admitted, people, **whose)
+    original, admitted = contract.as_compared(original), contract.as_compared(admitted)
     # People who are in both tables spoil the comparison, so it is made only if it counts.
-    control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
-    rare = rare_values_of(policy, contract, admitted, list(tables.values()), person, contract.invented)
-    original, admitted = contract.as_compared(tables["original"]), contract.as_compared(admitted)
-    control = None if control is None else contract.as_compared(control)
-    whose: dict[str, Any] = {"person": person, "invented": contract.invented}
+    if control is not None:
+        is_compared = any(limit.needs_control for limit in policy.limits)
+        control = contract.as_compared(control) if is_compared else None
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
     found = replace(found, settings=found.settings | {"foreign": why_foreign(original, admitted, control, **whose)})
     results: dict[str, Any] = {MPUCC: found} | ({} if rare is None else {RARE_VALUES: rare})
@@ -225,25 +225,6 @@ def _evidence_of_synthetic(
     if control is not None and any(limit.assessment == DISCLOSURE for limit in policy.limits):
         results[DISCLOSURE] = assess_disclosure(original, admitted, control, **asdict(disclosure), **whose)
     return evidence_of(policy, contract, "synthetic", "synthetic", results)
-
-
-def _with_people(
-    contract: TableContract, tables: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame]
-) -> tuple[dict[str, pd.DataFrame], str | None]:
-    """Add a column with the person of each record, as the same number in all tables; also return the column's name.
-
-    Only the loaded tables have the original identifiers.
-    """
-    if contract.person is None:
-        return dict(tables), None
-    name = "person"
-    while name in contract.columns:
-        name += "_"
-    keys = pd.concat([table[list(contract.person_columns)] for table in others.values()])
-    codes = iter(pd.factorize(keys_of_rows(keys))[0])
-    return {
-        stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
-    }, name
 
 
 def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataFrame:

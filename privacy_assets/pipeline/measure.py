@@ -45,6 +45,19 @@ class Asked(Protocol):
     def synthetic_person(self) -> str | None: ...  # noqa: D102
 
 
+def admit_people(
+    contract: TableContract, original: pd.DataFrame, control: pd.DataFrame | None
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Admit both tables of people together, because admission numbers the people; return them apart."""
+    given = [original] if control is None else [original, control]
+    for each in given:
+        # Concatenating them would give the columns of both.
+        contract.require_known_columns(each)
+    admitted = contract.admit(pd.concat(given, ignore_index=True))
+    of_control = admitted.iloc[len(original) :].reset_index(drop=True)
+    return admitted.iloc[: len(original)], None if control is None else of_control
+
+
 def released_columns(release: Asked, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
     """Return the released columns of a table, and the person column if it is wanted and exists."""
     person = release.contract.person if with_person else None
