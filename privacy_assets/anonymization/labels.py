@@ -232,20 +232,10 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
     codes = np.take(generalization.values, places).tolist()
     pairs = list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
     in_label, in_list = [quoted[code] for code in codes], [dumped[code] for code in codes]
-    # As `_join_set`, without a call for each of many classes.
     labels = [in_label[begin] if end - begin == 1 else f"{{{', '.join(in_label[begin:end])}}}" for begin, end in pairs]
     lists = [f"[{', '.join(in_list[begin:end])}]" for begin, end in pairs]
     group_of_row = which[rows]
     return {scale.name: repeated_text(labels, group_of_row), scale.name + VALUES: repeated_text(lists, group_of_row)}
-
-
-def set_label(values: list[str | None]) -> str:
-    """Write a set as text; None is the missing value."""
-    return _join_set([MISSING_LABEL if value is None else quote(value) for value in values])
-
-
-def _join_set(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
 
 
 def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]:

@@ -11,7 +11,7 @@ machines.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,16 +150,6 @@ def fingerprint(table: pd.DataFrame) -> str:
     return found.hexdigest()
 
 
-def fingerprint_of_batches(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, rows_per_digest: int = ROWS_PER_DIGEST
-) -> str:
-    """Compute the fingerprint of a table from batches of its rows, in their order."""
-    found = BatchFingerprint(schema, rows_per_digest=rows_per_digest)
-    for batch in batches:
-        found.update(batch)
-    return found.hexdigest()
-
-
 class RowsDigest:
     """The SHA-256 of the values of one column in consecutive rows, which may arrive one after the other.
 
@@ -184,13 +174,6 @@ class RowsDigest:
         """Return the digest of the rows so far."""
         digests = b"".join(part.digest() for part in self._parts)
         return hashlib.sha256(struct.pack("<q", self._n_rows) + digests).digest()
-
-
-def digest_of_rows(values: pa.Array) -> bytes:
-    """Return the digest of the values of one column in consecutive rows, in their canonical type."""
-    found = RowsDigest()
-    found.update(values)
-    return found.digest()
 
 
 def _microseconds(values: pa.Array) -> tuple[pa.Array, Any]:

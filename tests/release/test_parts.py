@@ -15,13 +15,14 @@ from privacy_assets.release.files import require_rows_per_part, write_release
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage import parquet_parts
-from privacy_assets.storage.fingerprint import fingerprint, fingerprint_of_batches
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import schema_of, write_parts
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
 from tests.release.test_files import RECORD
 from tests.release.test_received_releases import rewrite
+from tests.storage.test_fingerprint_of_batches import fingerprint_of_batches
 
 TABLE = pd.DataFrame(
     {

@@ -10,10 +10,9 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage.fingerprint import (
     ROWS_PER_DIGEST,
     BatchFingerprint,
+    RowsDigest,
     digest_of_digests,
-    digest_of_rows,
     fingerprint,
-    fingerprint_of_batches,
 )
 from tests.examples import examples
 from tests.reference.fingerprint import reference_fingerprint
@@ -56,6 +55,20 @@ def columns_of_batches(draw):
         cells.append((f"é{place}", kind, own))
         arrays.append(array.dictionary_encode().cast(stored) if pa.types.is_dictionary(stored) else array)
     return cells, pa.table(arrays, names=[name for name, _, _ in cells])
+
+
+def fingerprint_of_batches(schema, batches, rows_per_digest=ROWS_PER_DIGEST):
+    """Compute the fingerprint of a table from batches of its rows, in their order."""
+    found = BatchFingerprint(schema, rows_per_digest=rows_per_digest)
+    for batch in batches:
+        found.update(batch)
+    return found.hexdigest()
+
+
+def digest_of_rows(values):
+    found = RowsDigest()
+    found.update(values)
+    return found.digest()
 
 
 def cut(table: pa.Table, sizes: list[int]) -> list[pa.RecordBatch]:

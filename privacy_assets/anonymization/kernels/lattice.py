@@ -35,7 +35,6 @@ class Sweep(NamedTuple):
 
     class_of_item: NDArray[np.int64]
     levels: NDArray[np.int64]
-    n_visited: int
 
 
 @part
@@ -271,4 +270,4 @@ def sweep_lattice(
             progress(int(state[3]), len(lattice.steps), n_left)
 
     classes = settle(items, published, limits, n_allowed, on_tried)
-    return None if classes is None else Sweep(*merge_equal(items, classes), int(state[3]))
+    return None if classes is None else Sweep(*merge_equal(items, classes))
