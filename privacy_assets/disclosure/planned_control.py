@@ -55,12 +55,18 @@ class Rehearsal(NamedTuple):
 
 
 def rehearse(
-    table: pd.DataFrame, settings: DisclosureSettings, *, person: str | None = None, n_threads: int | None = None
+    table: pd.DataFrame,
+    settings: DisclosureSettings,
+    *,
+    person: str | None = None,
+    has_synthetic_people: bool = False,
+    n_threads: int | None = None,
 ) -> Rehearsal | None:
     """Rehearse the assessment of a table of real records; None if there are too few people for any control.
 
-    The table has the columns that will be assessed, and ``person``. Sets are smaller than ``max_known`` if there are
-    more than `MOST_SETS` of them. The result does not depend on the number of threads.
+    The table has the columns that will be assessed, and ``person``; the synthetic table may have a key of people, too.
+    Sets are smaller than ``max_known`` if there are more than `MOST_SETS` of them. The result does not depend on the
+    number of threads.
     """
     rng = np.random.default_rng([settings.seed, 2])
     owner, n_people = _owners(table, person)
@@ -71,12 +77,12 @@ def rehearse(
     for number, own in enumerate(np.array_split(order, 4)):
         side[own] = number
     of_row = side[owner]
-    drop = [] if person is None else [person]
+    drop = [] if person is None or has_synthetic_people else [person]
     # The labels of the real records do not matter, so half of them count as originals.
     parts = {"original": of_row == 0, "synthetic": of_row >= 2, "control": of_row == 1}
     tables = {name: table[is_own].reset_index(drop=True) for name, is_own in parts.items()}
     tables["synthetic"] = tables["synthetic"].drop(columns=drop)
-    frames, people = separate_people(tables, person)
+    frames, people = separate_people(tables, person, person if has_synthetic_people else None)
     columns = check_columns(frames)
     known = np.array(settings.known_of(columns))
     records = pool_records(frames, people)

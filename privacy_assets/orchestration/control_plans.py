@@ -123,7 +123,13 @@ def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFra
 
 def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
     people = released_columns(release, table, with_person=True)
-    return rehearse(people, release.disclosure_settings, person=release.contract.person)
+    has_synthetic_people = release.synthetic_person is not None
+    return rehearse(
+        people,
+        release.disclosure_settings,
+        person=release.contract.person,
+        has_synthetic_people=has_synthetic_people,
+    )
 
 
 def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:

@@ -8,6 +8,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.planned_control import judge_by, plan_by_rehearsal, rehearse
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
+from tests.disclosure.test_nearest_person import ratings
 
 
 def people(n: int, n_values: int, seed: int = 0) -> pd.DataFrame:
@@ -57,6 +58,15 @@ def test_people_with_several_records_are_rehearsed_together():
     assert (rehearsal.n_people, rehearsal.records_per_person) == (200, 3.0)
     assert len(rehearsal.scores) == 100
     assert judge_by(rehearsal, 120, 80).detectable_copies < 120
+
+
+def test_with_a_key_of_synthetic_people_fewer_copies_are_needed():
+    table = ratings(1_200, 0, 0)
+    planned = [
+        judge_by(rehearse(table, DisclosureSettings(), person="customer", has_synthetic_people=given), 600, 300)
+        for given in (False, True)
+    ]
+    assert planned[1].detectable_copies < planned[0].detectable_copies / 2
 
 
 def test_a_sample_detects_what_its_people_allow():
