@@ -159,7 +159,8 @@ class OtherRelease:
             return self.table.members["row"].to_numpy()
         raise InvalidTableError(
             f"The key {self.key!r} shows which rows of release {self.name!r} are of one person, but not from which "
-            "original each comes. Expected an Anonymization of the same original, or `truth`. Nothing was assessed."
+            "original each comes. Expected an Anonymization of the same original, or `truth`; a table that was "
+            "published earlier has neither, and counts unless it is declared in `withdrawn`. Nothing was assessed."
         )
 
     def _read(

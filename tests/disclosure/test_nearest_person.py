@@ -16,6 +16,7 @@ from privacy_assets.disclosure.scores import Attack, Workers, plant_copies
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.people import number_synthetic_people
+from privacy_assets.mpucc.preprocess import separate_people
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
 from tests.reference import disclosure as reference
@@ -145,6 +146,29 @@ def test_a_copy_is_planted_as_one_synthetic_person_and_is_pointed_to():
         before = point_to_nearest(records, Attack(known, 3, np.arange(records.n_real)), workers)
         after = point_to_nearest(planted, Attack(known, 3, rows), workers, before)
     assert (after["pointed"] > before["pointed"][rows] + 100).all()
+
+
+def test_scores_do_not_depend_on_who_is_an_original():
+    original, synthetic, control = sides(7, 60, 0.1)
+    tables = {"original": original, "synthetic": synthetic, "control": control}
+    found = []
+    for first, second in (("original", "control"), ("control", "original")):
+        swapped = {"original": tables[first], "synthetic": synthetic, "control": tables[second]}
+        records = pool_records(*separate_people(swapped, "customer", "trace"))
+        with Workers(1, None) as workers:
+            evidence = point_to_nearest(records, Attack(np.arange(3), 3, np.arange(records.n_real)), workers)
+        names = pd.concat([tables[first]["customer"], tables[second]["customer"]])
+        found.append(pd.Series(evidence["pointed"], names.to_numpy()).groupby(level=0).first())
+    assert found[0].equals(found[1])
+
+
+def test_the_comparison_can_be_stopped():
+    def stop(progress):
+        if progress.stage == "nearest person":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        assessed(*sides(0, 60), progress=stop)
 
 
 def test_of_a_sample_only_the_people_who_are_examined_are_pointed_to():

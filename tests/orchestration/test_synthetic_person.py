@@ -180,3 +180,28 @@ def test_a_declared_link_must_be_given_and_is_then_released():
     found = admit_synthetic(contract, made, "alias")
     assert list(found.table.columns) == ["movie", "stars", "year", "alias"]
     assert found.people["alias"].nunique() == 160
+
+
+def test_a_declared_link_is_released_with_its_key(project):
+    """The key is in both tables; the people of the synthetic one are a generator's."""
+    alias = WITH_LINK["columns"]["alias"] | {"invented": True}
+    contract = {"columns": WITH_LINK["columns"] | {"alias": alias}}
+
+    def aliased():
+        table = source()
+        return table.assign(alias="a" + table["customer"].str.split().str[-1])
+
+    result = project.run(
+        definitions(
+            project,
+            lambda: synthetic().rename(columns={"trace": "alias"}),
+            "alias",
+            contract=contract,
+            source=aliased,
+        )
+    )
+    assert result.success, refusal(result)
+    (directory,) = project.releases()
+    assert "alias" in pd.read_parquet(next(directory.glob("*.parquet"))).columns
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert "nearest_person_adjusted_p_value" in manifest["figures"]["disclosure_assessment"]
