@@ -62,6 +62,11 @@ class UnitFinding:
     related: tuple[str, ...] = ()
     made_by: str = ""
 
+    @property
+    def blocks(self) -> bool:
+        """Whether the contract has to say what the values of the column number."""
+        return self.kind in BLOCKING
+
     def in_words(self) -> str:
         """Say what was found."""
         part = f" ({self.made_by})" if self.made_by else ""
@@ -133,8 +138,17 @@ def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExaminatio
         if name in table.columns
         and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table[name].dtype))
     ]
-    found = _of_people(table, persons, identifiers) if persons else _of_rows(table, identifiers)
-    return UnitExamination(persons, contract.weights, tuple(found))
+    return UnitExamination(persons, contract.weights, find_other_people(table, persons, identifiers))
+
+
+def find_other_people(
+    table: pd.DataFrame, persons: tuple[str, ...], identifiers: Sequence[str] = ()
+) -> tuple[UnitFinding, ...]:
+    """Find what speaks for other people than those of the person columns, which have no missing values.
+
+    If each row is a person, direct ``identifiers`` whose numbers repeat contradict that, too.
+    """
+    return tuple(_of_people(table, persons, identifiers) if persons else _of_rows(table, identifiers))
 
 
 def examine_unit_in_batches(batches: Iterable[pd.DataFrame], n_rows: int, contract: TableContract) -> UnitExamination:
@@ -169,7 +183,7 @@ def decide_on_unit(
         reason = f"{stale} was not examined for the people that the current contract declares"
         return UnitDecision(False, reason, f"Materialize from {stale[0]} on.")
     found = [each for own in examined.values() if own is not None for each in own.findings]
-    blocking = [each for each in found if each.kind in BLOCKING]
+    blocking = [each for each in found if each.blocks]
     open_findings = [each for each in blocking if each.column not in contract.not_a_person]
     doubts = _in_words([each for each in found if each.kind in DOUBTS])
     if open_findings:

@@ -12,8 +12,9 @@ import pandas as pd
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.unit_keys import UnitKey, find_unit_keys
-from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
+from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED, ONE_ROW_PER_PERSON
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
+from privacy_assets.disclosure.declared_unit import NOT_A_PERSON, UnitFinding, find_other_people
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
 from privacy_assets.drafting.described import Described, describe_column
 from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
@@ -29,8 +30,8 @@ MOST_ROWS: Final = 200_000
 FEWEST_ROWS: Final = 2_000
 MOST_FACTS: Final = 3
 NO_PERSON: Final = (
-    "No column was found whose values repeat like people. That is no proof: decide whether each person has one row. If "
-    "not, add `person: true` to the column that numbers them."
+    "no column repeats like a person, which is no proof: write true if each person has one row, or remove the line and "
+    "add `person: true` to the column that numbers them"
 )
 
 
@@ -81,7 +82,12 @@ class ContractDraft:
     @property
     def mapping(self) -> dict[str, Any]:
         """The draft as plain data, which `TableContract.from_mapping` reads once all decisions are made."""
-        return {DRAFTED: True, "columns": {column.name: dict(column.description) for column in self.columns}}
+        unit = {} if self._asks_for_person else {ONE_ROW_PER_PERSON: DECIDE}
+        return {DRAFTED: True, **unit, "columns": {column.name: dict(column.description) for column in self.columns}}
+
+    @property
+    def _asks_for_person(self) -> bool:
+        return any("person" in column.description for column in self.columns)
 
     @property
     def open_columns(self) -> tuple[str, ...]:
@@ -112,8 +118,8 @@ class ContractDraft:
         yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"
         yield from (f"# - {line}" for line in self.shown() or ["none"])
         yield f"{DRAFTED}: true  # decide: read each proposed role, correct it, then remove this line"
-        if not any("person" in column.description for column in self.columns):
-            yield f"# {NO_PERSON}"
+        if not self._asks_for_person:
+            yield f"{ONE_ROW_PER_PERSON}: {DECIDE}  # {NO_PERSON}"
         yield "columns:"
         for column in self.columns:
             role = column.description["role"]
@@ -173,7 +179,9 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
         propose_role(each.profile, found, each.description["type"])
         for each, found in zip(described, examined, strict=True)
     ]
-    units = _units(described, rows if len(rows) == sample.n_seen else sample.first_rows())
+    at_hand = rows if len(rows) == sample.n_seen else sample.first_rows()
+    typed = pd.DataFrame({each.profile.name: each.convert(at_hand[each.profile.name]) for each in described})
+    units = [unit for unit in find_unit_keys(typed) if not unit.made_by]
     found = _person(described, [each.role for each in proposed], units)
     person = None if found is None else found.column
     # Of identifiers nothing is shown.
@@ -185,7 +193,7 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
         _column(each, role, reason, found if each.profile.name == person else None)
         for each, (role, reason) in zip(described, proposed, strict=True)
     ]
-    columns = _with_units(columns, units, person)
+    columns = _with_units(columns, _other_people(typed, columns, person))
     columns = _with_parts(columns, rows)
     return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator)
 
@@ -203,12 +211,6 @@ def _examine(rows: pd.DataFrame, described: Described) -> ColumnExamination:
     """Examine a column as it would be released, in its drafted type."""
     column = described.convert(rows[described.profile.name])
     return examine_columns(column.to_frame(described.profile.name), {described.profile.name: "other"})[0]
-
-
-def _units(described: Sequence[Described], rows: pd.DataFrame) -> tuple[UnitKey, ...]:
-    """Find the columns whose values repeat like people, or other units with several rows."""
-    table = pd.DataFrame({each.profile.name: each.convert(rows[each.profile.name]) for each in described})
-    return find_unit_keys(table)
 
 
 class _Person(NamedTuple):
@@ -275,20 +277,34 @@ def _column(described: Described, role: str, reason: str, person: _Person | None
     description = {"type": own.pop("type"), "role": role} | own
     if person is not None:
         description["person"] = True if person.is_proposed else DECIDE
-        asked = "" if person.is_proposed else ": write `person: true`, or remove the key if each person has one row"
+        asked = (
+            ""
+            if person.is_proposed
+            else f": write `person: true`, or `not_a_person` with what it numbers, and `{ONE_ROW_PER_PERSON}: true`"
+        )
         guessed = "guessed as" if person.is_proposed else "decide: is it"
         remarks = (*remarks, f"{guessed} the person of each row ({person.reason}){asked}")
     return DraftedColumn(described.profile.name, description, reason, remarks)
 
 
-def _with_units(columns: Sequence[DraftedColumn], units: Sequence[UnitKey], person: str | None) -> list[DraftedColumn]:
-    """Remark on the other columns whose values repeat like people."""
-    said = {
-        unit.column: f"repeats like a person, household or place: {said_of_unit(unit)}"
-        for unit in units
-        if unit.is_strong and unit.column != person
-    }
-    return [replace(each, remarks=(*each.remarks, said[each.name])) if each.name in said else each for each in columns]
+def _other_people(table: pd.DataFrame, columns: Sequence[DraftedColumn], person: str | None) -> list[UnitFinding]:
+    """Find the columns that would have to be answered in the contract if it had the drafted person."""
+    identifiers = [each.name for each in columns if each.description["role"] == "direct_identifier"]
+    persons = () if person is None else (person,)
+    known = table.dropna(subset=list(persons), ignore_index=True)
+    found = find_other_people(known, persons, identifiers) if len(known) else ()
+    return [each for each in found if each.column != person and each.kind != "weak"]
+
+
+def _with_units(columns: Sequence[DraftedColumn], others: Sequence[UnitFinding]) -> list[DraftedColumn]:
+    """Ask what other columns number whose values repeat like people; remark on what needs no answer."""
+    drafted = {column.name: column for column in columns}
+    for each in others:
+        own = drafted[each.column]
+        asked = {NOT_A_PERSON: DECIDE} if each.blocks else {}
+        remark = each.in_words() + (f": decide what it numbers, `{NOT_A_PERSON}`" if each.blocks else "")
+        drafted[each.column] = replace(own, description={**own.description, **asked}, remarks=(*own.remarks, remark))
+    return list(drafted.values())
 
 
 def _with_parts(columns: Sequence[DraftedColumn], rows: pd.DataFrame) -> list[DraftedColumn]:

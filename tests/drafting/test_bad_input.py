@@ -257,6 +257,7 @@ def test_a_column_without_a_header_is_named_by_its_position_and_can_be_dropped(t
         own["role"] = "direct_identifier"
     mapping["columns"]["age"]["role"] = "other"
     del mapping["drafted"]
+    mapping["one_row_per_person"] = True
     admitted = TableContract.from_mapping(mapping).admit(TableFile(str(path)).read(None))
     assert admitted.to_dict("list") == {"age": [31, 42, 57]}
 
@@ -345,5 +346,6 @@ def test_the_largest_floats_are_drafted_and_admitted(largest):
     mapping = draft_contract(table).mapping
     for own in mapping["columns"].values():
         own["role"] = "other"
-    mapping.pop("drafted", None)
+    del mapping["drafted"]
+    mapping["one_row_per_person"] = True
     assert TableContract.from_mapping(mapping).admit(table)["amount"].tolist() == table["amount"].tolist()

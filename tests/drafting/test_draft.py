@@ -27,9 +27,11 @@ def decided(draft):
     columns = {
         name: {key: value for key, value in own.items() if (key, value) != ("person", "decide")}
         | ({"role": "quasi_identifier"} if own["role"] == "decide" else {})
+        | ({"not_a_person": "Decided in this test"} if "not_a_person" in own else {})
         for name, own in draft.mapping["columns"].items()
     }
-    return TableContract.from_mapping({"columns": columns})
+    has_person = any("person" in own for own in columns.values())
+    return TableContract.from_mapping({"columns": columns, "one_row_per_person": not has_person})
 
 
 def types_of(draft):

@@ -32,11 +32,12 @@ def decided(draft):
     for form in ({"decimal": ".", "format": "%d/%m/%Y"}, {"decimal": ",", "format": "%m/%d/%Y"}):
         columns = {}
         for name, own in mapping["columns"].items():
-            decisions = {"role": "quasi_identifier", **form}
+            decisions = {"role": "quasi_identifier", "not_a_person": "Decided in this test", **form}
             # Whether a column has the person of each row is decided by leaving the key out.
             own = {key: value for key, value in own.items() if (key, value) != ("person", "decide")}
             columns[name] = {key: decisions[key] if value == "decide" else value for key, value in own.items()}
-        yield TableContract.from_mapping({"columns": columns})
+        has_person = any("person" in own for own in columns.values())
+        yield TableContract.from_mapping({"columns": columns, "one_row_per_person": not has_person})
 
 
 def require_admitted(table, draft):

@@ -29,6 +29,8 @@ def drafted(table, **file):
 def admits(draft, table):
     mapping = yaml.safe_load(draft.to_yaml())
     del mapping["drafted"]
+    has_person = any("person" in own for own in mapping["columns"].values())
+    mapping |= {} if has_person else {"one_row_per_person": True}
     for own in mapping["columns"].values():
         own["role"] = "quasi_identifier" if own["role"] == "decide" else own["role"]
     return TableContract.from_mapping(mapping).admit(table) is not None

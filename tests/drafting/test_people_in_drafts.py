@@ -34,7 +34,7 @@ def test_people_are_found_whatever_their_number_is_called(name):
     assert own["person"] in (True, "decide")
     text = draft.to_yaml()
     assert "300 values with 4.0 rows each; determines" in text
-    assert "No column was found" not in text
+    assert "one_row_per_person: decide" not in text
     if own["person"] == "decide":
         assert name in draft.open_columns
         with pytest.raises(InvalidSettingError, match="still have `decide` as a value"):
@@ -56,7 +56,7 @@ def test_visits_of_people_are_not_the_people():
     table["visit_id"] = np.repeat(np.arange(600) + 5_000, 2)
     draft = draft_contract(table)
     assert draft.person == "patient_id"
-    assert "repeats like a person, household or place: 600 values with 2.0 rows each" in draft.to_yaml()
+    assert "not_a_person" not in draft.mapping["columns"]["visit_id"]
 
 
 def test_people_in_the_first_rows_of_a_large_table_are_found(monkeypatch):
@@ -68,8 +68,11 @@ def test_people_in_the_first_rows_of_a_large_table_are_found(monkeypatch):
 def test_without_people_the_draft_asks():
     random = np.random.default_rng(0)
     table = pd.DataFrame({"age": random.integers(18, 90, 500), "sex": random.choice(["f", "m"], 500)})
-    text = draft_contract(table).to_yaml()
-    assert "That is no proof: decide whether each person has one row" in text
+    draft = draft_contract(table)
+    assert draft.mapping["one_row_per_person"] == "decide"
+    assert "one_row_per_person: decide  # no column repeats like a person, which is no proof" in draft.to_yaml()
+    with pytest.raises(InvalidSettingError, match=r"\['one_row_per_person'\] still have `decide`"):
+        TableContract.from_mapping({key: own for key, own in draft.mapping.items() if key != "drafted"})
 
 
 def served(n=4_000, seed=0):
@@ -91,7 +94,9 @@ def served(n=4_000, seed=0):
 def test_of_two_numbers_of_people_the_one_that_looks_identifying_is_proposed():
     draft = draft_contract(served())
     assert draft.person == "customer_id"
-    assert "repeats like a person, household or place: 60 values" in draft.to_yaml()
+    # Who served the customers is another person, and so it has to be said that nobody counts them.
+    assert draft.mapping["columns"]["employee_id"]["not_a_person"] == "decide"
+    assert "'employee_id' repeats (60 values, 66.7 rows each) and goes with 'hired', 'store'" in draft.to_yaml()
 
 
 @pytest.mark.parametrize("other", ["patient_gp_code", "patient_ward", "customer_city", "account"])
