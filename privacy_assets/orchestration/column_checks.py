@@ -11,6 +11,7 @@ from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination,
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.evidence.row_links import with_links
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
@@ -99,7 +100,10 @@ def _table(
 
 
 def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Gathered:
-    """Examine exactly the table that would be released, and the table it was made from, which has the people."""
+    """Examine exactly the table that would be released, and the table it was made from, which has the people.
+
+    This is done once, in the step that releases: the decision needs it, and no figure of a limit does.
+    """
     release = storage.release
     roles = release.columns_leaving(side)
     origin = "original" if release.source is None else "source"
@@ -122,4 +126,4 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         must_be_examined=(gathered.evidence.stage, origin),
         acknowledged=release.contract.acknowledged,
     )
-    return replace(gathered, evidence=evidence)
+    return with_links(replace(gathered, evidence=evidence), storage, side, source)

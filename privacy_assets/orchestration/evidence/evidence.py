@@ -8,13 +8,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.anonymity.links import find_links
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     keeps_the_contract,
     linking_columns,
-    links_if_people,
-    links_of,
     measure_anonymity,
     roles_of,
 )
@@ -33,7 +30,7 @@ from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE, Synthesis
+from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.pipeline.settings.utility import worth_stage
@@ -56,7 +53,7 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.report_criteria import GUESSED, ROWS
 from privacy_assets.release.report_words import LEAKAGE
-from privacy_assets.release.row_links import KNOWN_ROWS_ADVICE, LinkEvidence, remark_on_rows
+from privacy_assets.release.row_links import KNOWN_ROWS_ADVICE, remark_on_rows
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -65,9 +62,6 @@ from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
 MOST_COLUMNS: Final = 20
 UNIT: Final = "unit"
-LINKS: Final = "links"
-FOUND: Final = "found"
-NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
 
 
 @dataclass(frozen=True)
@@ -289,8 +283,6 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
         parts=contract.parts,
-        links=_links_of_synthetic(storage, table, found.get(stage)),
-        may_link=contract.links_rows,
     )
     settings: dict[str, Any] = {UNIT: _unit_of(contract)}
     settings |= {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
@@ -306,23 +298,6 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     if rare is not None:
         gathered.figures[RARE_VALUES] = rare.to_json()
     return _with_worth(storage, _with_disclosure(storage, gathered), SPLIT_STAGES)
-
-
-def _links_of_synthetic(
-    storage: _Storage, table: pd.DataFrame | None, generalized: Anonymization | None
-) -> LinkEvidence | None:
-    """Find values that show which rows are of one synthetic person; None if the key of these people is not readable."""
-    release, policy = storage.release, storage.release.policy
-    if release.synthetic_person is None:
-        return LinkEvidence(NO_PEOPLE)
-    people, _ = storage.table(SYNTHETIC_PEOPLE)
-    if table is None or people is None:
-        return None
-    person = people[release.synthetic_person].to_numpy()
-    person = person if generalized is None else person[generalized.members["row"].to_numpy()]
-    leakage = policy.limit_on(LEAKAGE_DETECTED)
-    links = find_links(table, person, policy.people_per_class, list(release.contract.links_rows))
-    return LinkEvidence("", links, is_tested=leakage is not None and leakage.blocks)
 
 
 def _with_assessment(
@@ -464,9 +439,6 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         losses = require_measured(anonymization, source, storage.release.hierarchies)
         # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
         report, statistics = measure_anonymity(anonymization, contract, source, contract.person, losses)
-        whose = "each row is a person" if contract.person is None else ""
-        asked = (anonymization, contract, source, storage.release.policy.people_per_class)
-        links = LinkEvidence(whose, links_of(*asked), links_if_people(*asked))
         columns = describe_columns(anonymization, contract)
         figures = {ANONYMITY: report.to_header(), STATISTICS: anonymization.stats | statistics}
     except PrivacyAssetsError as error:
@@ -480,15 +452,13 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
             columns=tuple(anonymization.table.columns),
             keeps_contract=keeps_contract,
             measured={ANONYMITY: figures_of(ANONYMITY, figures)},
-            links=links,
-            may_link=contract.links_rows,
         ),
         columns=columns,
         settings={
             UNIT: _unit_of(contract),
             **{name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
         },
-        figures={**figures, "model": anonymization.model.to_json(), LINKS: {FOUND: links.to_json(contract.links_rows)}},
+        figures={**figures, "model": anonymization.model.to_json()},
     )
 
 

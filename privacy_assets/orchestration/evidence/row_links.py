@@ -1,0 +1,61 @@
+"""Evidence on released values that show which rows are of one person, measured on the table that would leave."""
+
+from dataclasses import replace
+from typing import Final
+
+import pandas as pd
+
+from privacy_assets.anonymity.links import find_links
+from privacy_assets.anonymization.anonymized_table import links_if_people, links_of
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
+from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
+from privacy_assets.release.metrics import LEAKAGE_DETECTED
+from privacy_assets.release.row_links import LinkEvidence
+
+NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
+EACH_ROW: Final = "each row is a person"
+
+
+def with_links(gathered: Gathered, storage: Storage, side: str, source: pd.DataFrame | None) -> Gathered:
+    """Find the links in the table that a side would publish; the evidence has none if that is impossible."""
+    contract, made = storage.release.contract, gathered.found.get(gathered.evidence.stage)
+    links = None
+    try:
+        if side == "synthetic":
+            links = _of_synthetic(storage, gathered.table, made)
+        elif made is not None and source is not None:
+            links = _of_anonymized(storage, made, source)
+    except (PrivacyAssetsError, *UNREADABLE):
+        pass
+    evidence = replace(gathered.evidence, links=links, may_link=contract.links_rows)
+    if links is None or links.whose == NO_PEOPLE:
+        return replace(gathered, evidence=evidence)
+    figures = gathered.figures | {"links": {"found": links.to_json(contract.links_rows)}}
+    return replace(gathered, evidence=evidence, figures=figures)
+
+
+def _of_anonymized(storage: Storage, anonymization: Anonymization, source: pd.DataFrame) -> LinkEvidence:
+    contract, k = storage.release.contract, storage.release.policy.people_per_class
+    whose = EACH_ROW if contract.person is None else ""
+    links = links_of(anonymization, contract, source, k)
+    return LinkEvidence(whose, links, links_if_people(anonymization, contract, source, k))
+
+
+def _of_synthetic(
+    storage: Storage, table: pd.DataFrame | None, generalized: Anonymization | None
+) -> LinkEvidence | None:
+    """Find links between the rows of synthetic people; None if the key of these people is not readable."""
+    release, policy = storage.release, storage.release.policy
+    if release.synthetic_person is None:
+        return LinkEvidence(NO_PEOPLE)
+    people, _ = storage.table(SYNTHETIC_PEOPLE)
+    if table is None or people is None:
+        return None
+    person = people[release.synthetic_person].to_numpy()
+    person = person if generalized is None else person[generalized.members["row"].to_numpy()]
+    leakage = policy.limit_on(LEAKAGE_DETECTED)
+    links = find_links(table, person, policy.people_per_class, list(release.contract.links_rows))
+    return LinkEvidence("", links, is_tested=leakage is not None and leakage.blocks)
