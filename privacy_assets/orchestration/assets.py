@@ -7,7 +7,7 @@ their types or describe their cells.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from privacy_assets.disclosure.declared_unit import UnitExamination, examine_uni
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
+from privacy_assets.mpucc.people import number_synthetic_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
@@ -56,7 +57,7 @@ from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
-from privacy_assets.synthesis.synthetic_people import AdmittedSynthetic, admit_synthetic
+from privacy_assets.synthesis.synthetic_people import admit_synthetic
 
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
@@ -178,8 +179,8 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     brought_in = isinstance(synthetic, ExternalSynthetic)
     made_of = "original" if release.private is None else NOISY_MODEL
     outs = {"synthetic": "Synthetic records made elsewhere." if brought_in else "Synthetic records."}
-    people = "The synthetic person of each synthetic record, which is compared and not released."
-    outs |= dict.fromkeys(release.stages_of_synthetic_people, people)
+    of_people = "The synthetic person of each synthetic record, which is compared and not released."
+    outs |= dict.fromkeys(release.stages_of_synthetic_people, of_people)
 
     @dg.multi_asset(
         name=f"{release.name}__synthetic",
@@ -219,18 +220,11 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in or release.private is not None else "original"
         how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, made_of)}
-        if not brought_in:
-            admit = partial(release.contract.admit_synthetic, made)
-            yield from _admitted(release, "synthetic", check, admit, how, upstream)
-            return
-        admitted: list[AdmittedSynthetic] = []
-
-        def admit_with_people() -> pd.DataFrame:
-            admitted.append(admit_synthetic(release.contract, made, release.synthetic_person))
-            return admitted[0].table
-
-        yield from _admitted(release, "synthetic", check, admit_with_people, how, upstream, ("synthetic",))
-        table, people = admitted[0]
+        sides, key = ("synthetic",) if brought_in else (), release.synthetic_person
+        people = None if key is None else pd.DataFrame({key: number_synthetic_people(made, key)})
+        admit = partial(release.contract.admit_synthetic, made)
+        admit = partial(admit_synthetic, release.contract, made, people) if brought_in else admit
+        table = yield from _admitted(release, "synthetic", check, admit, how, upstream, sides)
         if people is not None:
             yield stored_table(release, SYNTHETIC_PEOPLE, people, {MADE_OF: {"synthetic": fingerprint(table)}})
 
@@ -296,8 +290,8 @@ def _admitted(
     sides: Sequence[str] = (),
     describe: Callable[[pd.DataFrame], dict[str, Any]] = lambda _: {},
     examined: Sequence[UnitExamination] = (),
-) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
-    """Yield the table that the contract admits, or the failed check with its counts, followed by the error.
+) -> Generator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult, None, pd.DataFrame]:
+    """Yield and return the table that the contract admits, or yield the failed check with its counts, and then raise.
 
     Before anything is stored, columns that would be released unchanged on one of the `sides` are examined, and it is
     decided on whose the rows are if `admit` has `examined` that. The metadata that `describe` returns for the table is
@@ -321,6 +315,7 @@ def _admitted(
         yield from check_columns(release, stage, table, sides)
     more = {name: own for each in examined for name, own in _recorded_unit(each).items()}
     yield stored_table(release, stage, table, made, made_of, describe(table) | more)
+    return table
 
 
 def _recorded_unit(examined: UnitExamination) -> dict[str, Any]:

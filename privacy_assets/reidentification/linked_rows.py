@@ -141,7 +141,12 @@ class LinkedRows:
     @cached_property
     def n_rows(self) -> NDArray[np.int64]:
         """Number of known rows of each target."""
-        return np.diff(self.first)
+        return np.diff(self.first_row)
+
+    @property
+    def first_row(self) -> NDArray[np.int64]:
+        """Number of the first known row of each target."""
+        return self.first
 
     @cached_property
     def first_of_person(self) -> NDArray[np.int64]:
@@ -179,20 +184,24 @@ class LinkedRows:
         those of the steps before it.
         """
         random = np.random.default_rng(seed)
-        begins = np.append(self.first[self.first_of_person], len(self.known))
+        begins = np.append(self.first_row[self.first_of_person], self.first_row[-1])
         person = random.integers(len(begins) - 1, size=n_samples)
         row = random.integers(begins[person], begins[person + 1])
-        target = np.searchsorted(self.first, row, side="right") - 1
+        target = np.searchsorted(self.first_row, row, side="right") - 1
         n_rows = self.n_rows[target]
         most = max((step for step in steps if step < n_rows.max()), default=0)
         drawn = [random.choice(n, min(n, most), replace=False) for n in n_rows]
         for step in steps:
             sizes, some = self.sizes_of_all[target], np.flatnonzero(n_rows > step)
             if len(some):
-                rows = self.first[target[some], None] + np.stack([drawn[s][:step] for s in some])
-                known = np.sort(self.known[rows], axis=1).ravel()
-                sizes[some] = self.count(np.arange(len(some) + 1) * step, known)
+                rows = self.first_row[target[some], None] + np.stack([drawn[s][:step] for s in some])
+                sizes[some] = self.count_rows(rows)
             yield sizes
+
+    def count_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count the people left by samples of known rows, by number, of shape (n_samples, n_rows)."""
+        n_samples, n_rows = rows.shape
+        return self.count(np.arange(n_samples + 1) * n_rows, np.sort(self.known[rows], axis=1).ravel())
 
     def worst(self, n_rows: int | Literal["all"], k: int, fewest: NDArray[np.int64] | None = None) -> WorstRows:
         """Bound the number of people left by the worst ``n_rows`` known rows of each person.

@@ -129,12 +129,10 @@ class OtherRelease:
         """
         table, words = self.released(), f"release {self.name!r}"
         codes, own = code_keys(self.key, index.keys, "release", table, words)
-        truth, n_keys = self._origin(table, original), int(max(codes.max(), own.max())) + 1
-        is_known = codes >= 0
-        pairs = np.unique(np.stack([codes[is_known], groups[is_known]]), axis=1)
-        group_of_key = np.full(n_keys + 1, -1, np.int64)
-        group_of_key[pairs[0]] = np.where(np.bincount(pairs[0], minlength=n_keys)[pairs[0]] == 1, pairs[1], -1)
-        own_groups = group_of_key[own]
+        truth = self._origin(table, original)
+        pairs = pd.DataFrame({"key": codes, "group": groups})[codes >= 0].drop_duplicates()
+        group_of_key = pairs.drop_duplicates("key", keep=False).set_index("key")["group"]
+        own_groups = group_of_key.reindex(own, fill_value=-1).to_numpy()
         rows = np.flatnonzero(own_groups >= 0)
         if not len(rows):
             raise InvalidTableError(

@@ -89,14 +89,14 @@ def code_keys(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return a number for the key of each row of two tables, equal if they are spelled alike; -1 if missing."""
     _require_key(key, {words: table, other_words: other})
-    spelled = [spelled_keys(as_text(each[key])).astype(object) for each in (table, other)]
-    codes = np.asarray(pd.factorize(pd.concat(spelled, ignore_index=True))[0], np.int64)
+    spelled = pd.concat([_spelled_texts(each[key]) for each in (table, other)], ignore_index=True)
+    codes = np.asarray(pd.factorize(spelled)[0], np.int64)
     return codes[: len(table)], codes[len(table) :]
 
 
-def as_text(keys: pd.Series[Any]) -> pd.Series[Any]:
-    """Return keys as texts, so that those of other types have a spelling; missing ones stay missing."""
-    return keys.astype(object).map(str, na_action="ignore")
+def _spelled_texts(keys: pd.Series[Any]) -> pd.Series[Any]:
+    """Return keys as texts in one spelling, whatever their type; missing ones stay missing."""
+    return spelled_keys(keys.astype(object).map(str, na_action="ignore")).astype(object)
 
 
 def _find(keys: pd.Series[Any], wanted: pd.Series[Any]) -> NDArray[np.int64]:
@@ -104,7 +104,7 @@ def _find(keys: pd.Series[Any], wanted: pd.Series[Any]) -> NDArray[np.int64]:
     index = pd.Index(keys.astype(object))
     places = np.asarray(index.get_indexer(pd.Index(wanted.astype(object))), np.int64)
     if (places < 0).any():
-        spelled, own = (pd.Index(spelled_keys(as_text(each)).astype(object)) for each in (keys, wanted))
+        spelled, own = (pd.Index(_spelled_texts(each)) for each in (keys, wanted))
         if spelled.is_unique and own.is_unique:
             return np.asarray(spelled.get_indexer(own), np.int64)
     return places

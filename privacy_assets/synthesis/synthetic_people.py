@@ -7,7 +7,6 @@ single row is. It need not be released.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,14 +14,6 @@ import pandas as pd
 from privacy_assets.columns.unit_keys import UnitKey, find_unit_keys
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.mpucc.people import number_synthetic_people
-
-
-class AdmittedSynthetic(NamedTuple):
-    """A synthetic table as its contract admits it, and the synthetic person of each row, if it is given, as codes."""
-
-    table: pd.DataFrame
-    people: pd.DataFrame | None
 
 
 def check_synthetic_person(contract: TableContract, person: str) -> None:
@@ -41,22 +32,18 @@ def check_synthetic_person(contract: TableContract, person: str) -> None:
         )
 
 
-def admit_synthetic(contract: TableContract, table: pd.DataFrame, person: str | None) -> AdmittedSynthetic:
-    """Admit a synthetic table, and separate the column of its people unless it is released.
+def admit_synthetic(contract: TableContract, table: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:
+    """Admit a synthetic table without the column of its ``people``, who are given as codes, unless it is released.
 
     Raises
     ------
     ContractError
         If the table violates the contract.
-    InvalidSettingError, InvalidTableError
-        If the column is not a key of people, or a column that nobody answered for is one.
+    InvalidTableError
+        If a column that nobody answered for numbers people.
     """
-    people = None
-    if person is not None:
-        people = pd.DataFrame({person: number_synthetic_people(table, person)})
-        if person not in contract.released_columns:
-            table = table.drop(columns=person)
-    admitted = contract.admit_synthetic(table)
+    unreleased = [] if people is None else [name for name in people.columns if name not in contract.released_columns]
+    admitted = contract.admit_synthetic(table.drop(columns=unreleased))
     keys = list(_unanswered(contract, admitted, people))
     if keys:
         found = "; ".join(f"{key.column!r} ({key.n_values:,} values that determine {_facts(key)})" for key in keys)
@@ -65,7 +52,7 @@ def admit_synthetic(contract: TableContract, table: pd.DataFrame, person: str | 
             f"{found}. Expected the column with the synthetic person of each row, if there is one, as `person` of the "
             "external records; or `not_a_person` in the contract, with the reason. Nothing was stored."
         )
-    return AdmittedSynthetic(admitted, people)
+    return admitted
 
 
 def _unanswered(contract: TableContract, table: pd.DataFrame, people: pd.DataFrame | None) -> Iterator[UnitKey]:

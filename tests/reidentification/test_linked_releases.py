@@ -92,7 +92,7 @@ def test_each_sample_of_originals_is_counted_in_every_release_that_has_them():
     first = [((0,), number, box, people[number]) for number in range(4)]
     second = [((number,), number, [frozenset({number})], people[number]) for number in (0, 2, 3)]
     rows = arranged(people, [first, second])
-    items = rows._count_rows(np.arange(4), np.arange(4))
+    items = rows.count_rows(np.arange(4)[:, None])
     # Row 1 is in the first release only, and constrains nothing in the other.
     assert items.tolist() == [1, 2, 1, 1]
     curve = linked_curve(rows, 2, 2, n_samples=200)
