@@ -112,7 +112,7 @@ def remark_on_rows(scores: Mapping[str, Any], k: int) -> str:
     if n_rows == 1:
         return ""
     n_open = scores.get("n_people_not_proven", 0)
-    proven = f", as far as was proven, which lacks for {n_open:,} of the people" if n_open else ""
+    proven = f"; the search ended undecided for {n_open:,} people, for whom the worst is assumed" if n_open else ""
     people = "1 person" if fewest == 1 else f"{fewest:,} people"
     return f"c_{n_rows} = {fewest}: somebody who knows {n_rows} rows of a person is left with {people}{proven}"
 

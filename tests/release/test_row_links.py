@@ -6,7 +6,9 @@ import pytest
 
 from privacy_assets.anonymity.links import Link
 from privacy_assets.release.gate import is_admitted, verdicts
-from privacy_assets.release.row_links import LINKS_CHECK, USED_CHECK, LinkEvidence, decide_on_links
+from privacy_assets.release.metrics import REIDENTIFICATION
+from privacy_assets.release.report_words import plain_words
+from privacy_assets.release.row_links import LINKS_CHECK, USED_CHECK, LinkEvidence, decide_on_links, remark_on_rows
 from tests.release.test_gate import ANONYMIZED, anonymized_evidence, good_evidence
 from tests.release.test_gate import POLICY as SYNTHETIC
 
@@ -116,3 +118,52 @@ def test_links_of_a_manifest_have_their_reasons():
 def test_many_links_are_counted():
     links = [Link((f"c{place}",), "alone", 0.5, 0.5, True) for place in range(30)]
     assert decided(links)[LINKS_CHECK].reason.endswith("; and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("known_rows", "fewest", "said"),
+    [
+        (1, {"1": 5}, "Somebody who knows 1 of a person's rows finds the person among at least 5 people."),
+        (
+            4,
+            {"1": 1200, "2": 130, "4": 1},
+            "Somebody who knows 4 of a person's rows finds the person among at least 1 person "
+            "(by number of known rows: 1: 1,200, 2: 130).",
+        ),
+        (
+            "all",
+            {"1": 20, "37": 2},
+            "Somebody who knows all rows of a person finds the person among at least 2 people "
+            "(by number of known rows: 1: 20).",
+        ),
+    ],
+)
+def test_the_report_says_whom_somebody_finds_who_knows_several_rows(known_rows, fewest, said):
+    scores = {"known_rows": known_rows, "fewest_candidates_by_rows": fewest}
+    sentences = plain_words({REIDENTIFICATION: scores}, {})
+    assert [each for each in sentences if "rows" in each] == [
+        f"Released values show which rows are of one person. {said}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "k", "said"),
+    [
+        ({}, 5, ""),
+        ({"fewest_candidates_by_rows": {"1": 5, "2": 5, "4": 5}}, 5, ""),
+        ({"fewest_candidates_by_rows": {"1": 4, "2": 1}}, 5, ""),  # one row alone is said elsewhere
+        (
+            {"fewest_candidates_by_rows": {"1": 20, "2": 19, "3": 6, "4": 1}},
+            20,
+            "c_2 = 19: somebody who knows 2 rows of a person is left with 19 people",
+        ),
+        (
+            {"fewest_candidates_by_rows": {"1": 20, "4": 1}, "n_people_not_proven": 21},
+            20,
+            "c_4 = 1: somebody who knows 4 rows of a person is left with 1 person; the search ended undecided for 21 "
+            "people, for whom the worst is assumed",
+        ),
+    ],
+)
+def test_the_fewest_rows_that_single_out_are_named(scores, k, said):
+    assert remark_on_rows(scores, k) == said
