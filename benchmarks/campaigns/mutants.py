@@ -25,6 +25,7 @@ COPIED = ("privacy_assets", "tests", "pyproject.toml", "dagster.yaml", "workspac
 NOT_COPIED = shutil.ignore_patterns("node_modules", ".hypothesis")
 
 GATE, WAIVERS = "tests/release/test_gate.py", "tests/release/test_waivers.py"
+LINKS, LINKED = "tests/release/test_row_links.py", "tests/orchestration/test_linked_rows.py"
 LEAKAGE, POLICY = "tests/release/test_leakage.py", "tests/release/test_policy.py"
 REGISTER, WITHHELD = "tests/release/test_register.py", "tests/release/test_withheld.py"
 REPORT, CONVERSION = "tests/release/test_report.py", "tests/contract/test_conversion.py"
@@ -81,6 +82,8 @@ MUTANTS = (
             f"{ANONYMIZED} -k contract_that_changed",
         ),
         ("decided.extend(_columns_may_leave(evidence))", "pass", GATE, f"{LEAVING} -k gate_asks_again"),
+        ("decided.extend(_rows_are_not_linked(evidence))", "pass", GATE, LINKS, f"{LINKED} -k of_each_customer"),
+        ('"error" if name == LINKS_CHECK else "warn"', '"warn"', LINKS, f"{LINKED} -k of_each_customer"),
         (
             "decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)",
             "pass",
