@@ -3,7 +3,7 @@
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from privacy_assets.cli.budget import run_budget
@@ -39,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--candidates", choices=["standard"], help="compare the standard candidates instead of those of the file"
     )
     compare.add_argument(
-        "--limit-seconds", type=_seconds, metavar="N", help="begin no further candidate after N seconds"
+        "--limit-seconds",
+        type=_number_below(2**31, "a number of seconds above 0"),
+        metavar="N",
+        help="begin no further candidate after N seconds",
     )
     compare.add_argument("--partition", metavar="KEY", help="the partition to compare")
     compare.add_argument("--picture", type=Path, metavar="FILE", help="write the map as PNG to this file")
@@ -47,18 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget.add_argument("directory", type=Path, nargs="?", default=Path(".dagster/private"), help="private directory")
     budget.add_argument("--population", metavar="NAME", help="show only the budget of this population")
     budget.add_argument(
-        "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
+        "--delta",
+        type=_number_below(1, "a number above 0 and below 1"),
+        default=1e-6,
+        metavar="DELTA",
+        help="delta of the total (default: 1e-6)",
     )
     register = commands.add_parser("register", help="write index.html, which lists all releases below a directory")
     register.add_argument("directory", type=Path, help="directory of the releases")
-    register.add_argument(
-        "--public-key",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="PEM file of a key that may have signed the releases; repeat the option for more keys",
-    )
+    _add_public_keys(register, "PEM file of a key that may have signed the releases; repeat the option for more keys")
     register.add_argument(
         "--verify", action="store_true", help="verify all files of every release; by default only check sizes"
     )
@@ -77,42 +77,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if chosen.command in STAGES:
         return run_stage(chosen)
-    if chosen.command == "quickstart":
-        return run_quickstart()
-    if chosen.command == "compare":
-        return run_compare(chosen)
-    if chosen.command == "budget":
-        return run_budget(chosen.directory, chosen.population, chosen.delta)
-    if chosen.command == "register":
-        within = int(chosen.max_gib * 2**30) if chosen.verify else None
-        return run_register(chosen.directory, chosen.public_key, within)
-    if chosen.command == "keygen":
-        return run_keygen(chosen.path)
-    if chosen.command == "warm-up":
-        return run_warm_up()
-    if chosen.command == "report":
-        return run_report(chosen)
-    return run_verify(chosen.directory, chosen.public_key, int(chosen.max_gib * 2**30))
+    max_bytes = int(chosen.max_gib * 2**30) if "max_gib" in chosen else 0
+    runs: dict[str, Callable[[], int]] = {
+        "quickstart": run_quickstart,
+        "compare": lambda: run_compare(chosen),
+        "budget": lambda: run_budget(chosen.directory, chosen.population, chosen.delta),
+        "register": lambda: run_register(chosen.directory, chosen.public_key, max_bytes if chosen.verify else None),
+        "keygen": lambda: run_keygen(chosen.path),
+        "warm-up": run_warm_up,
+        "report": lambda: run_report(chosen, max_bytes),
+        "verify": lambda: run_verify(chosen.directory, chosen.public_key, max_bytes),
+    }
+    try:
+        return runs[chosen.command]()
+    except InvalidSettingError as error:
+        print(error)
+        return 1
 
 
 def _add_verification(command: argparse.ArgumentParser) -> None:
     """Add the options of a command that verifies a release."""
-    command.add_argument(
-        "--public-key",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
-        "verified only if one of them signed it",
+    _add_public_keys(
+        command,
+        "PEM file of a key that may have signed the release; repeat the option for more keys. The release is verified "
+        "only if one of them signed it",
     )
     _add_max_gib(command)
+
+
+def _add_public_keys(command: argparse.ArgumentParser, meaning: str) -> None:
+    command.add_argument("--public-key", type=Path, action="append", default=[], metavar="FILE", help=meaning)
 
 
 def _add_max_gib(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--max-gib",
-        type=_positive,
+        type=_number_below(2**20, "a number of GiB above 0"),
         default=4.0,
         metavar="GIB",
         help="largest file to read, and memory of the process that verifies a release, beyond that of its libraries "
@@ -120,31 +120,16 @@ def _add_max_gib(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 2**20:
-        raise argparse.ArgumentTypeError("expected a number of GiB above 0")
-    return value
+def _number_below(end: float, expected: str) -> Callable[[str], float]:
+    """Return a reader of a number above 0 and below ``end``."""
 
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < end:
+            raise argparse.ArgumentTypeError(f"expected {expected}")
+        return value
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 2**31:
-        raise argparse.ArgumentTypeError("expected a number of seconds above 0")
-    return value
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError("expected a number above 0 and below 1")
-    return value
+    return read

@@ -12,7 +12,6 @@ def run_compare(chosen: argparse.Namespace) -> int:
     """Compare the candidate releases of a file, print the comparison, and store it for the file's assets."""
     import dagster as dg
 
-    from privacy_assets.errors import InvalidSettingError
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.component.comparing import compare_in_file, in_lines
 
@@ -28,9 +27,6 @@ def run_compare(chosen: argparse.Namespace) -> int:
                 limit_seconds=chosen.limit_seconds,
                 partition_key=chosen.partition,
             )
-    except InvalidSettingError as error:
-        print(error)
-        return 1
     except dg.Failure as error:
         print(error.description)
         return 1
@@ -72,7 +68,7 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
     return 0
 
 
-def run_report(chosen: argparse.Namespace) -> int:
+def run_report(chosen: argparse.Namespace, max_bytes: int) -> int:
     """Regenerate the report of a verified release, into a new file outside the release."""
     from privacy_assets.cli.stages import write_new
     from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
@@ -81,7 +77,7 @@ def run_report(chosen: argparse.Namespace) -> int:
     directory = chosen.directory.resolve()
     output = Path(f"report-{directory.name}.html") if chosen.output is None else chosen.output
     try:
-        made = remake_report(directory, public_keys=chosen.public_key, max_bytes=int(chosen.max_gib * 2**30))
+        made = remake_report(directory, public_keys=chosen.public_key, max_bytes=max_bytes)
         if output.resolve().is_relative_to(directory):
             raise InvalidSettingError(
                 f"The output {str(output)!r} is in the release, which would then no longer verify. Name a file "
@@ -114,14 +110,9 @@ def run_report(chosen: argparse.Namespace) -> int:
 
 def run_keygen(path: Path) -> int:
     """Make a pair of keys and print where they are, without showing the private key."""
-    from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.signing import generate_key_pair
 
-    try:
-        private, public, key_id = generate_key_pair(path)
-    except InvalidSettingError as error:
-        print(error)
-        return 1
+    private, public, key_id = generate_key_pair(path)
     print(f"Key: {key_id}")
     print(f"  private  {private}  (0600; keep it where releases are made, and nowhere else)")
     print(f"  public   {public}  (give it to recipients, over a channel they trust)")
@@ -147,14 +138,10 @@ def print_compiling(_: int, line: str) -> None:
 
 def run_register(directory: Path, public_keys: Sequence[Path], verify_within: int | None) -> int:
     """Write the register of a directory of releases only from their manifests, and print its path."""
-    from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.register import write_register
 
     try:
         path, n_releases = write_register(directory, public_keys=public_keys, verify_within=verify_within)
-    except InvalidSettingError as error:
-        print(error)
-        return 1
     except OSError as error:
         print(f"The register of {directory} could not be written ({type(error).__name__}). Nothing was changed.")
         return 1

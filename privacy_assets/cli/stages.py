@@ -215,7 +215,8 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
     is_csv = chosen.output.suffix == ".csv"
     write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))
     figures = {"stats": dict(found.stats), "file": str(chosen.output)}
-    _print(chosen, figures, [f"{name}: {_shown(value)}" for name, value in found.stats.items() if _is_figure(value)])
+    shown = [(name, value) for name, value in found.stats.items() if isinstance(value, int | float | str | None)]
+    _print(chosen, figures, [f"{name}: {_shown(value)}" for name, value in shown])
     return 0
 
 
@@ -308,10 +309,6 @@ def _print(chosen: argparse.Namespace, figures: Mapping[str, Any], lines: list[s
 
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value._asdict() if hasattr(value, "_asdict") else str(value)
-
-
-def _is_figure(value: object) -> bool:
-    return isinstance(value, int | float | str | bool) or value is None
 
 
 def _shown(value: object) -> str:
