@@ -20,7 +20,7 @@ from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.measured_loss import mean_loss
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import LDiversity
-from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
+from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet, columns_of
 from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.numbers import against
@@ -50,9 +50,7 @@ def roles_of(contract: TableContract, subject: str | None) -> Roles:
 def columns_telling_of(name: str, model: ReleaseModel) -> tuple[str, ...]:
     """Return the released columns of a generalized quasi-identifier, its label first."""
     mask = model.masks[name]
-    if isinstance(mask, Interval):
-        return (name, mask.low, mask.high, *((mask.missing,) if mask.missing is not None else ()))
-    return (name, mask.column) if isinstance(mask, ValueSet) else (name,)
+    return (name, *columns_of(mask)) if isinstance(mask, Interval | ValueSet) else (name,)
 
 
 def measure_anonymity(

@@ -8,7 +8,7 @@ task that counts this person.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,10 +25,6 @@ from privacy_assets.engine.protocol import Engine, gather_batches
 ROWS_PER_BLOB = 1 << 18
 
 
-def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[np.unsignedinteger[Any]]:
-    return pack_rows([table.column(f"c{j}").to_numpy() for j in range(len(n_values))], n_values).codes
-
-
 @dataclass(frozen=True)
 class SortIntoLeaves:
     """Sorts rows by their leaf in a tree."""
@@ -41,7 +37,8 @@ class SortIntoLeaves:
     ) -> Iterator[tuple[pa.Table, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
         """Yield rows in their original order, their codes and their leaves."""
         for table in gather_batches(batches, ROWS_PER_BLOB):
-            codes = _codes_of(table, self.n_values)
+            columns = [table.column(f"c{j}").to_numpy() for j in range(len(self.n_values))]
+            codes = pack_rows(columns, self.n_values).codes
             yield table, codes, route_rows(self.tree, codes)
 
     def __call__(
@@ -151,7 +148,7 @@ class _CountPeople:
             n_dimensions = len(self.places[own])
             met = [_read_people(blobs[int(i)].as_buffer(), n_dimensions) for i in np.flatnonzero(leaves == own)]
             people, first, last = _outermost(*(np.concatenate(parts) for parts in zip(*met, strict=True)))
-            sides = [_written(np.unique(places, return_counts=True)) for places in (first, last)]
+            sides = [np.stack(np.unique(places, return_counts=True)).tobytes() for places in (first, last)]
             counted.append((task, own, len(people), *sides))
         return pa.table([pa.array(values, each.type) for values, each in zip(zip(*counted, strict=True), COUNTED,
                                                                              strict=True)], schema=COUNTED)  # fmt: skip
@@ -164,10 +161,6 @@ def _read_people(blob: pa.Buffer, n_dimensions: int) -> tuple[NDArray[np.int64],
     first = np.frombuffer(blob, np.int32, n_places, 8 * n_people).reshape(n_people, n_dimensions)
     last = np.frombuffer(blob, np.int32, n_places, 8 * n_people + 4 * n_places).reshape(n_people, n_dimensions)
     return people, first, last
-
-
-def _written(counts: tuple[NDArray[np.int32], NDArray[np.intp]]) -> bytes:
-    return np.stack([each.astype(np.int64) for each in counts]).tobytes()
 
 
 def count_people(

@@ -23,7 +23,7 @@ from privacy_assets.anonymization.divided_counts import (
     count_people,
     count_values,
 )
-from privacy_assets.anonymization.kernels.models import Models
+from privacy_assets.anonymization.kernels.models import Models, no_evidence
 from privacy_assets.anonymization.kernels.mondrian import Grower, Partition, Task
 from privacy_assets.anonymization.kernels.mondrian_cuts import (
     DIMENSION,
@@ -259,7 +259,7 @@ class _DividedCuts:
             choose_cut_of_sides(node.size, own.people, own.by_bin, own.listed, dimensions, box, lists, self.models, cut)
 
         if sides is None:
-            choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, cut)
+            choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, no_evidence(), cut)
         else:
             choose_of_sides(sides)
         shift, base = box.shift.copy(), box.base.copy()
@@ -272,7 +272,7 @@ class _DividedCuts:
             first_listed = np.concatenate([[0], np.cumsum(occurs)]).astype(np.int64)[first]
             if sides is None:
                 choose_cut_on_codes(node.size, codes[occurs], n_rows[occurs], first_listed, dimensions, box,
-                                    self.models, cut)  # fmt: skip
+                                    self.models, no_evidence(), cut)  # fmt: skip
             else:
                 listed = list_cuts_on_codes(codes[occurs], n_rows[occurs], first_listed, dimensions, box)
                 choose_of_sides(self._count_sides(sort, {number: box}, {number: listed})[number])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
+from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet, columns_of
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import Ancestors, ConceptualScale, Generalized, Nominal, read_scale
 from privacy_assets.display.notebook import ShowsFigures
@@ -286,10 +286,8 @@ def _require_columns(table: pd.DataFrame, scales: Mapping[str, ConceptualScale],
     needed = set(scales)
     for name in scales:
         mask = masks.get(name)
-        if isinstance(mask, Interval):
-            needed |= {mask.low, mask.high, *([] if mask.missing is None else [mask.missing])}
-        if isinstance(mask, ValueSet):
-            needed.add(mask.column)
+        if isinstance(mask, Interval | ValueSet):
+            needed |= set(columns_of(mask))
     lacks = sorted(map(str, needed - set(table.columns)))
     if lacks:
         raise InvalidTableError(

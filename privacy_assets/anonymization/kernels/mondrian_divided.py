@@ -62,35 +62,21 @@ def add_counts(
                 histograms[own, offset[own, j] + (np.int64(codes[i, j]) >> shift[own, j])] += 1
 
 
+@kernel
 def choose_cut(
     size: int, histogram: NDArray[np.int64], dimensions: Dimensions, box: Box, lists: Lists, models: Models,
-    cut: NDArray[np.int64],
+    evidence: Evidence, cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Choose the cut by the rows of each bin, as `decide` does."""
-    _choose_cut(size, histogram, dimensions, box, lists, models, no_evidence(), cut)
-
-
-@kernel
-def _choose_cut(
-    size: int, histogram: NDArray[np.int64], dimensions: Dimensions, box: Box, lists: Lists, models: Models,
-    evidence: Any, cut: NDArray[np.int64],
-) -> None:  # fmt: skip
     decide(size, histogram, dimensions, box, lists, models, evidence, cut)
 
 
+@kernel
 def choose_cut_on_codes(
     size: int, codes: NDArray[np.int64], tally: NDArray[np.int64], first: NDArray[np.int64], dimensions: Dimensions,
-    box: Box, models: Models, cut: NDArray[np.int64],
+    box: Box, models: Models, evidence: Evidence, cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Choose the cut by the rows of each code, as `decide_on_codes` does."""
-    _choose_cut_on_codes(size, codes, tally, first, dimensions, box, models, no_evidence(), cut)
-
-
-@kernel
-def _choose_cut_on_codes(
-    size: int, codes: NDArray[np.int64], tally: NDArray[np.int64], first: NDArray[np.int64], dimensions: Dimensions,
-    box: Box, models: Models, evidence: Any, cut: NDArray[np.int64],
-) -> None:  # fmt: skip
     decide_on_codes(size, codes, tally, first, dimensions, box, models, evidence, cut)
 
 
