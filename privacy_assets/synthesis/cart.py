@@ -31,12 +31,10 @@ from numpy.typing import NDArray
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
-from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
+from privacy_assets.synthesis.synthesize import NUMERIC, REDRAWN_KINDS, Kind, check_kinds, check_setting
 
 MAX_CLASSES: Final = 50
 """Maximum number of classes of a tree; rarer values of a column are one class, whose donors keep their own values."""
-
-NUMERIC: Final = frozenset({"integer", "float", "datetime"})
 
 
 class Cart:

@@ -64,7 +64,7 @@ from privacy_assets.synthesis.margins import (
     without_arrow_moments,
 )
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
-from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
+from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, check_kinds, check_setting, is_ordered
 
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
@@ -164,7 +164,7 @@ class GaussianCopula:
                 if progress is not None:
                     progress()
                 n_values = margins[i].n_values
-                if n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
+                if n_values > 2 and not is_ordered(kind, table.dtypes.iloc[i]):
                     is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[:n_values] >= enough.atom
                     counts = np.bincount(cells[i], minlength=n_values)[:n_values]
                     order = order_by_association(counts, chunks.add(ScoreSumsByValue(i, n_values)), is_shared)
@@ -238,10 +238,6 @@ def _correlation(
     correlation: NDArray[np.float64] = products / np.where(norms > 0, norms, 1.0)
     np.fill_diagonal(correlation, 1.0)
     return correlation
-
-
-def _has_own_order(dtype: object, kind: Kind) -> bool:
-    return kind not in {"text", "category"} or (isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered))
 
 
 def _reorder(cells: NDArray[np.intp], margin: Margin, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], Margin]:

@@ -54,11 +54,10 @@ from privacy_assets.synthesis.margins import (
 )
 from privacy_assets.synthesis.number_lines import shares_of_people
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
-from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
+from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, check_kinds, check_setting, is_ordered
 
 MAX_CLASSES: Final = 32
 MAX_DISCRETE: Final = 100
-NUMERIC: Final = frozenset({"integer", "float", "datetime"})
 
 
 class SmoothCart:
@@ -126,7 +125,7 @@ class SmoothCart:
         enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_people)
         cells, margins = learn_margins(table, kinds, enough, MAX_DISCRETE, whose)
         firsts = [
-            _first_cells(shares_of_people(own, whose), margin, _is_ordered(kind, dtype), self._min_people)
+            _first_cells(shares_of_people(own, whose), margin, is_ordered(kind, dtype), self._min_people)
             for own, margin, kind, dtype in zip(cells, margins, kinds.values(), dtypes, strict=True)
         ]
         classes = np.column_stack(
@@ -243,10 +242,6 @@ def _grow(
     leaves = tree.apply(predictors.astype(np.float32))
     starts = np.concatenate([[0], np.cumsum(np.bincount(leaves, minlength=tree.tree_.node_count))])
     return Step(tree, target[np.lexsort((target, leaves))], starts)
-
-
-def _is_ordered(kind: Kind, dtype: Any) -> bool:
-    return kind in NUMERIC or kind == "boolean" or (isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered))
 
 
 def _first_cells(people: NDArray[np.float64], margin: Margin, is_ordered: bool, min_people: int) -> NDArray[np.intp]:

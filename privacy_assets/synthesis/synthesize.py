@@ -35,6 +35,7 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
 MIN_RECORDS: Final = 2
 REDRAWN_KINDS: Final = frozenset({"text", "category"})
 """Kinds of columns whose rare values the built-in synthesizers redraw."""
+NUMERIC: Final = frozenset({"integer", "float", "datetime"})
 
 
 @runtime_checkable
@@ -138,9 +139,9 @@ def make_synthetic_records(
     synthesizer = resolve_synthesizer(method, settings)
     name = synthesizer.name  # Before it has seen the table.
     count = len(original) if n_records is None else n_records
-    _check_whole_number("seed", seed, at_least=0)
+    check_setting("synthesize", "seed", seed, at_least=0)
     check_learnable(original, name)
-    _check_whole_number("n_records", count, at_least=1)
+    check_setting("synthesize", "n_records", count, at_least=1)
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
     redraws = is_embedded(synthesizer)
     more: dict[str, Any] = {"person": person, "progress": progress} if redraws else {}
@@ -215,6 +216,11 @@ def check_setting(owner: str, name: str, value: object, *, at_least: int) -> int
     return int(value)
 
 
+def is_ordered(kind: Kind, dtype: object) -> bool:
+    """Whether the values of a column have an order of their own."""
+    return kind not in REDRAWN_KINDS or (isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered))
+
+
 def _kind(column: pd.Series) -> Kind | None:
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -264,10 +270,6 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
         raise InvalidSettingError(f"{method!r} has no settings {unknown}. It has {known}. Nothing was synthesized.")
     made: Synthesizer = found(**dict(settings or {}))
     return made
-
-
-def _check_whole_number(name: str, value: object, *, at_least: int) -> None:
-    check_setting("synthesize", name, value, at_least=at_least)
 
 
 def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, name: str) -> None:

@@ -200,8 +200,8 @@ class Mst:
         check_delta_of(delta, declared_people)
         is_right = is_integer(rows_per_person, 1)
         require(is_right, "rows_per_person", rows_per_person, "a whole number, 1 or more", UNDONE)
-        self._given = place_of(domain, given)
-        n_columns = len(domain.columns) - (self._given is not None)
+        self.given = place_of(domain, given)
+        n_columns = len(domain.columns) - (self.given is not None)
         self.domain, self.epsilon, self.delta = domain, float(epsilon), float(delta)
         self.rows_per_person, self.declared_people = int(rows_per_person), declared_people
         rho = rho_of(epsilon, delta)
@@ -215,7 +215,7 @@ class Mst:
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "given": None if self._given is None else self.domain.names[self._given],
+            "given": None if self.given is None else self.domain.names[self.given],
             "rows_per_person": self.rows_per_person,
             "declared_people": self.declared_people,
         }
@@ -255,13 +255,8 @@ class Mst:
             charge(self.plan.rho)
         whose = None if person is None else pd.factorize(np.asarray(person, dtype=object))[0].astype(np.int64)
         codes = self.domain.encode(table)
-        records = PrivateRecords(codes, self.domain.sizes, self._given, whose, self.rows_per_person)
+        records = PrivateRecords(codes, self.domain.sizes, self.given, whose, self.rows_per_person)
         return fit_model(self, records)
-
-    @property
-    def given(self) -> int | None:
-        """Position of the column whose classes divide all counts."""
-        return self._given
 
 
 def fit_model(mst: Mst, records: PrivateRecords) -> NoisyModel:
