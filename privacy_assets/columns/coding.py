@@ -294,6 +294,11 @@ def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
         return distinct.to_numpy("datetime64[us]")
 
 
+def code_type(n_codes: int) -> np.dtype[Any]:
+    """Return the smallest type of codes from 0 to ``n_codes - 1``."""
+    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
+
+
 def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Put values into an object array unchanged."""
     array = np.empty(len(values), object)
@@ -358,7 +363,7 @@ def encode_column(
         labels = [str(value) for value in distinct]
     has_missing = any((table.codes < 0).any() for table in tables)
     n_codes = len(labels) + has_missing
-    dtype = np.min_scalar_type(max(n_codes - 1, 0))
+    dtype = code_type(n_codes)
     codes = []
     begin = 0
     for table in tables:

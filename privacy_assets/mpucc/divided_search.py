@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import code_type
 from privacy_assets.engine.protocol import Engine, gather_batches
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.divided_level import (
@@ -85,7 +86,7 @@ class _Level:
         """Write rows that are sorted by side: the number of each, and their arrays one after the other."""
         has_weights = bool((rows.weight != 1).any())
         head = np.array([*np.bincount(rows.side, minlength=3), has_weights], np.int64)
-        arrays = [head, rows.number.astype(_code_type(self.n_rows)), *([rows.weight] if has_weights else []),
+        arrays = [head, rows.number.astype(code_type(self.n_rows)), *([rows.weight] if has_weights else []),
                   *([rows.person] if self.has_people else []), *columns]  # fmt: skip
         return b"".join(array.tobytes() for array in arrays)
 
@@ -100,15 +101,11 @@ class _Level:
             at += array.nbytes
             return array
 
-        number = read(_code_type(self.n_rows)).astype(np.int64)
+        number = read(code_type(self.n_rows)).astype(np.int64)
         weight = read(np.dtype(np.int32)) if head[3] else np.ones(n_rows, np.int32)
         person = read(np.dtype(np.int32)) if self.has_people else np.zeros(0, np.int32)
         side = np.repeat(np.arange(3, dtype=np.int8), head[:3])
-        return Rows(number, side, weight, person), [read(_code_type(self.n_codes[c])) for c in self.columns_of(part)]
-
-
-def _code_type(n_codes: int) -> np.dtype[Any]:
-    return np.min_scalar_type(max(n_codes - 1, 0))
+        return Rows(number, side, weight, person), [read(code_type(self.n_codes[c])) for c in self.columns_of(part)]
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class _PutIntoBuckets:
         side[synthetic] = 1 - (self.is_open[own >> 3] >> (own & 7).astype(np.uint8) & 1)
         person = table.column("person").to_numpy() if self.level.has_people else np.zeros(0, np.int32)
         columns = [
-            table.column(f"c{c}").to_numpy().astype(_code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
+            table.column(f"c{c}").to_numpy().astype(code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
         ]
         order = _by_side(side, number, has_people=self.level.has_people)
         rows = Rows(number, side, table.column("weight").to_numpy(), person).take(order)
@@ -281,10 +278,6 @@ class _CountGathered:
         yield pa.record_batch([pa.array([n_blobs], pa.int64())], schema=COUNT)
 
 
-def _count_blobs(engine: Engine, batches: Any) -> int:
-    return int(engine.collect(engine.map(batches, _CountGathered(), COUNT)).column("n_blobs").to_numpy().sum())
-
-
 class DividedSearch(LevelSearch):
     """A search whose levels are searched by the tasks of an engine; counts what these received."""
 
@@ -294,7 +287,9 @@ class DividedSearch(LevelSearch):
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
         self.n_codes = tuple(max(int(n), 1) for n in asked.n_codes)
         has_people = asked.subjects is not None
-        self.rows_per_tuple = rows_per_tuple(_count_blobs(engine, batches), self.most_records, has_people)
+        counted = engine.collect(engine.map(batches, _CountGathered(), COUNT))
+        n_blobs = int(counted.column("n_blobs").to_numpy().sum())
+        self.rows_per_tuple = rows_per_tuple(n_blobs, self.most_records, has_people)
         self.n_tasks = self.largest_task = self.n_bytes_sent = 0
         self.n_unique: list[NDArray[np.int64]] = []
 
@@ -368,7 +363,7 @@ def columns_to_place(
 ) -> dict[str, NDArray[Any]]:
     """Return what is sent to an engine of the tables of a search: numbers of rows, weights, people and codes."""
     person = {} if subjects is None else {"person": subjects}
-    codes = {f"c{c}": codes.astype(_code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
+    codes = {f"c{c}": codes.astype(code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
     return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
 
 

@@ -14,6 +14,7 @@ from privacy_assets.columns.coding import (
     MAX_DECIMALS,
     ColumnValues,
     EncodedColumn,
+    code_type,
     encode_column,
     group_rows,
     read_column,
@@ -195,7 +196,7 @@ class PreprocessedTables:
         """Read the output of :meth:`to_artifact`."""
         header, frames = artifact.header, artifact.frames
         n_codes = header["n_codes"]
-        dtypes = [_code_dtype(n) for n in n_codes]
+        dtypes = [code_type(n) for n in n_codes]
         tables = {}
         for name, n_records in header["n_records"].items():
             frame = frames[name]
@@ -240,10 +241,6 @@ def _written(artifact: Artifact) -> Artifact:
     frames = {name: frame for name, frame in artifact.frames.items() if name.startswith("written_")}
     frames = {name.removeprefix("written_"): frame for name, frame in frames.items()}
     return Artifact(artifact.kind, artifact.header["as_written"], frames)
-
-
-def _code_dtype(n_codes: int) -> np.dtype[Any]:
-    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
 
 
 def preprocess(
