@@ -15,7 +15,7 @@ from privacy_assets.columns.masks import Interval, ReleaseModel
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import Artifact, EqualByContent
 
 
 class AnonymizationProgress(NamedTuple):
@@ -32,7 +32,7 @@ class AnonymizationProgress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Anonymization(ShowsFigures, ShowsPictures):
+class Anonymization(EqualByContent, ShowsFigures, ShowsPictures):
     """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only table and model may be released.
 
     Attributes
@@ -93,19 +93,6 @@ class Anonymization(ShowsFigures, ShowsPictures):
                 "drawn."
             )
         return draw_information_loss(self.stats["certainty_penalty"])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Anonymization):
-            return NotImplemented
-        return (
-            (self.model, self.stats, self.settings) == (other.model, other.stats, other.settings)
-            and self.tree == other.tree
-            and self.table.equals(other.table)
-            and self.classes.equals(other.classes)
-            and self.members.equals(other.members)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def to_artifact(self) -> Artifact:
         """Write everything as plain columns under a JSON header."""

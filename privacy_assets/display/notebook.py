@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privacy_assets.display.numbers import number, yes_or_no
 from privacy_assets.display.pictures import Drawn
@@ -19,15 +19,16 @@ MOST_NAMES = 8
 class ShowsFigures:
     """A result that shows its figures when Python or a notebook displays it.
 
-    A derived class names its main figures in order; `repr` has only these, and a notebook shows all others folded
-    below them.
+    A derived class has scores, or other figures, and names its main figures in order; `repr` has only these, and a
+    notebook shows all others folded below them.
     """
 
     main_figures: ClassVar[tuple[str, ...]] = ()
+    scores: Mapping[str, Any]
 
     def _figures(self) -> Mapping[str, object]:
         """Return all figures by name: numbers, yes or no, names, and the ends of intervals by their names."""
-        raise NotImplementedError
+        return self.scores
 
     def __repr__(self) -> str:
         rows = dict(_rows(self._figures()))

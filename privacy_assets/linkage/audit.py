@@ -58,9 +58,6 @@ class LinkageAudit(ShowsFigures):
     records: pd.DataFrame
     settings: dict[str, Any]
 
-    def _figures(self) -> Mapping[str, object]:
-        return self.scores
-
     def summary(self) -> str:
         """Describe the result in words, with shares and counts only."""
         found = self.scores
@@ -186,7 +183,11 @@ def audit_linkage(
     if len(rows) < n_released:
         error = float(correct.std(ddof=0) / np.sqrt(len(rows)) * np.sqrt(1 - len(rows) / n_released))
     scores = {
-        **{name: _plain(value) for name, value in found.scores.items() if name != "n_released"},
+        **{
+            name: float(value) if isinstance(value, np.floating) else value
+            for name, value in found.scores.items()
+            if name != "n_released"
+        },
         "standard_error_of_correct_links": error,
         "mean_reidentification_probability": float((1 / n_candidates).mean()),
         "share_of_singletons": float((n_candidates == 1).mean()),
@@ -203,10 +204,6 @@ def audit_linkage(
         "seed": int(seed),
     }
     return LinkageAudit(scores, found.records.assign(released=rows), settings)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, np.floating) else value
 
 
 def _require_records_of_people(original: pd.DataFrame, subject: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,9 +67,6 @@ class LinkerEvaluation(ShowsFigures):
     scores: dict[str, Any]
     records: pd.DataFrame
 
-    def _figures(self) -> Mapping[str, object]:
-        return self.scores
-
 
 @shows_progress
 def evaluate_linker(
@@ -117,7 +114,7 @@ def evaluate_linker(
     check_tolerance(tolerance)
     rows = _read_claims(claims, index.n_released, index.n_original)
     columns = index.columns if known is None else known
-    report = progress or _ignore
+    report = progress or (lambda _: None)
     tests: dict[bytes, dict[tuple[bytes, bytes], _Test]] = {}
     figures: list[tuple[Any, ...]] = [()] * index.n_released
     tests_of_records: list[_Test | None] = [None] * index.n_released
@@ -205,10 +202,6 @@ def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> 
     for n_done, test in enumerate(tests):
         report(LinkerProgress("linear programs", n_done, len(tests)))
         test.solve()
-
-
-def _ignore(progress: LinkerProgress) -> None:
-    """Ignore progress."""
 
 
 def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:

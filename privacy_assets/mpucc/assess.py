@@ -48,7 +48,7 @@ from privacy_assets.mpucc.settings import (
 )
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import Artifact, EqualByContent
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
 
 __all__ = [
@@ -62,7 +62,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MpuccAssessment(ShowsFigures, ShowsPictures):
+class MpuccAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     """Result of :func:`assess_mpuccs`; the names are those of its source; ``docs/mpucc.md`` defines them.
 
     Attributes
@@ -110,17 +110,6 @@ class MpuccAssessment(ShowsFigures, ShowsPictures):
             shares = shares_by_column(self.details, self.settings["columns"])
             return draw_driving_columns(shares, len(self.details))
         return draw_identified_by_size(self.tree, self.control, counts_people="n_people" in self.settings)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MpuccAssessment):
-            return NotImplemented
-        return (
-            (self.scores, self.control, self.settings) == (other.scores, other.control, other.settings)
-            and self.details.equals(other.details)
-            and self.tree.equals(other.tree)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def to_artifact(self) -> Artifact:
         """Write everything as plain columns under a JSON header; tuples become JSON text."""

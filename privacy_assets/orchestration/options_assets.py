@@ -33,7 +33,9 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
     def release_options_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         storage = storage_of(context, release)
         made_of = {stage: fingerprint(inputs[stage]) for stage in stages}
-        table = inputs["source"] if "source" in inputs else _joined(inputs, stages)
+        # The contract admitted both sides of a given split together, so their people match.
+        sides = [inputs[stage] for stage in stages]
+        table = sides[0] if len(sides) == 1 else pd.concat(sides, ignore_index=True)
         earlier = stored_options(storage)
         options = compare_admitted(
             release,
@@ -47,11 +49,6 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
         yield stored_artifact(options.to_artifact(), _metadata(options) | {COMPARED: n_compared}, made_of)
 
     return release_options_stage
-
-
-def _joined(inputs: dict[str, Any], stages: tuple[str, ...]) -> pd.DataFrame:
-    """Return both sides of a given split as one table; the contract admitted them together, so their people match."""
-    return pd.concat([inputs[stage] for stage in stages], ignore_index=True)
 
 
 def _metadata(options: ReleaseOptions) -> dict[str, Any]:

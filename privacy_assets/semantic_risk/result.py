@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import Artifact, EqualByContent
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
 KIND = "SemanticAssessment"
@@ -42,7 +41,7 @@ class SemanticProgress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SemanticAssessment(ShowsFigures, ShowsPictures):
+class SemanticAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     """Result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`, see ``docs/semantic-risk.md``.
 
     Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
@@ -100,9 +99,6 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
     settings: dict[str, Any]
     notes: tuple[str, ...]
 
-    def _figures(self) -> Mapping[str, object]:
-        return self.scores
-
     def _draw(self, what: str) -> Drawn:
         from privacy_assets.semantic_risk.pictures import draw_risk_distribution, draw_riskiest_concept
 
@@ -139,15 +135,6 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
         Of shape (n_records,), dtype bool; None without a ``risk_limit``.
         """
         return self.records["is_kept"].to_numpy(dtype=bool) if "is_kept" in self.records else None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SemanticAssessment):
-            return NotImplemented
-        return (self.scores, self.settings, self.notes) == (other.scores, other.settings, other.notes) and all(
-            frame.equals(other._frames()[name]) for name, frame in self._frames().items()
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         names = ("records", "rounds", "advice", "chains", "neighborhood", "attributes")

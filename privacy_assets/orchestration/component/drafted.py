@@ -88,13 +88,13 @@ def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, A
     }
 
 
-def release_in_yaml(fields: Mapping[str, str], type_name_: str = "privacy_assets.PrivacyReleaseComponent") -> str:
+def release_in_yaml(fields: Mapping[str, str]) -> str:
     """Return a whole release: the drafted fields and a policy."""
     body = "".join(f"  {line}\n" for field in fields.values() for line in field.splitlines())
     policy = (
         "  policy: research_sharing  # decide: or public_release, internal_analytics, development, high_risk_data\n"
     )
-    return f"type: {type_name_}\n\nattributes:\n{body}{policy}"
+    return f"type: privacy_assets.PrivacyReleaseComponent\n\nattributes:\n{body}{policy}"
 
 
 def refuse_in_a_sentence(error: PrivacyAssetsError) -> Exception:
