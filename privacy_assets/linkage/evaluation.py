@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.linkage.compatibility import check_tolerance, normalized
 from privacy_assets.linkage.uniform_compatibility import (
     TOLERANCE,
     decide_by_program,
@@ -22,6 +21,7 @@ from privacy_assets.linkage.uniform_compatibility import (
 )
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
+from privacy_assets.setting_checks import is_number, require
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -111,7 +111,8 @@ def evaluate_linker(
     """
     if index.people is not None:
         raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was evaluated.")
-    check_tolerance(tolerance)
+    is_small = is_number(tolerance, 0, 1) and tolerance < 1
+    require(is_small, "tolerance", tolerance, "a number of at least 0 and below 1", "Nothing was evaluated.")
     rows = _read_claims(claims, index.n_released, index.n_original)
     columns = index.columns if known is None else known
     report = progress or (lambda _: None)
@@ -131,7 +132,7 @@ def evaluate_linker(
                 figures[i] = (i, len(candidates), None, 0.0, 0.0, np.nan)
                 continue
             originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
-            claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
+            claim = _normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
             key = (originals.tobytes(), claim.tobytes())
             if key not in of_candidates:
                 of_candidates[key] = _Test(is_candidate[originals], len(candidates), claim, tolerance)
@@ -165,6 +166,12 @@ def evaluate_linker(
         "n_released": index.n_released,
     }
     return LinkerEvaluation(scores, frame)
+
+
+def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide numbers of at least 0, not all 0, by their sum, which may overflow."""
+    shares = values / values.max()
+    return np.asarray(shares / shares.sum())
 
 
 class _Test:

@@ -56,19 +56,12 @@ class Side(NamedTuple):
         return np.asarray(self.claims * self.sizes)
 
 
-def is_compatible_with_uniform(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool:
-    """Decide whether claims are compatible with a probability that is uniform over the candidates.
+def decide_quickly(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool | None:
+    """Decide whether claims are compatible with a probability that is uniform over the candidates, or return None.
 
     Those of the candidates (``inside``) are above 0, those of the other records at least 0; all sum to 1. They may
-    deviate by ``tolerance`` in total.
+    deviate by ``tolerance`` in total. None if a linear program is needed.
     """
-    tolerance = max(tolerance, TOLERANCE)
-    decided = decide_quickly(inside, outside, tolerance=tolerance)
-    return decide_by_program(inside, outside, tolerance=tolerance) if decided is None else decided
-
-
-def decide_quickly(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool | None:
-    """Decide without a linear program; None if one is needed."""
     tolerance = max(tolerance, TOLERANCE)
     if len(inside) == 1:
         every = np.concatenate([inside, outside])
