@@ -38,7 +38,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, OtherReleaseSettings
+from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
@@ -70,23 +70,10 @@ OTHER_RELEASE_KIND = "OtherRelease"
 SECRET_BITS = 62
 
 
-def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset of the source records, generalized into classes of at least k."""
-    settings = release.anonymized
-    assert settings is not None  # noqa: S101 - only called for releases with an anonymized side
-    return _generalized_asset(release, "anonymized", "source", settings)
-
-
-def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset of the synthetic records, generalized before they are assessed."""
-    settings = release.generalize_synthetic
-    assert settings is not None  # noqa: S101 - as above
-    return _generalized_asset(release, "generalized_synthetic", "synthetic", settings)
-
-
-def _generalized_asset(
-    release: ReleaseSettings, stage: str, made_of: str, settings: AnonymizationSettings
-) -> dg.AssetsDefinition:
+def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.AssetsDefinition:
+    """Build the asset of the source records, or of the synthetic ones, generalized into classes of at least k."""
+    settings = release.anonymized if made_of == "source" else release.generalize_synthetic
+    assert settings is not None  # noqa: S101 - only called if this side is asked for
     generalization = release.generalization(made_of)
     asked = generalization.settings
     is_synthetic = made_of == "synthetic"

@@ -11,8 +11,7 @@ import dagster as dg
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
-    anonymized_asset,
-    generalized_synthetic_asset,
+    generalized_asset,
     other_release_asset,
     reidentification_assessment_asset,
     semantic_assessment_asset,
@@ -103,7 +102,8 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     if "synthetic" in release.sides:
         assets += [split_assets(release), synthetic_asset(release)]
         assets += [] if release.private is None else [noisy_model_asset(release, release.private)]
-        assets += [] if release.generalize_synthetic is None else [generalized_synthetic_asset(release)]
+        if release.generalize_synthetic is not None:
+            assets.append(generalized_asset(release, "generalized_synthetic", "synthetic"))
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         limited = {limit.assessment for limit in release.policy.limits}
         measured = (each for each in (PRIVACY_BUDGET, RARE_VALUES) if each in limited)
@@ -148,7 +148,7 @@ def _blocking(definitions: Sequence[dg.AssetsDefinition]) -> list[dg.AssetCheckK
 
 
 def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
-    assets = [anonymized_asset(release)]
+    assets = [generalized_asset(release, "anonymized", "source")]
     if release.anonymized_stage == "suppressed":
         assets.append(suppressed_asset(release))
     if release.assesses(REIDENTIFICATION):
