@@ -118,7 +118,7 @@ class _Column(NamedTuple):
 
 
 def _written_column(name: str, column: pd.Series[Any]) -> _Column:
-    array = canonical_array(name, column, texts_as_dictionary=True)
+    array = canonical_array(name, column)
     if not pa.types.is_dictionary(array.type):
         kind = _type_of(array, column)
         return _Column(name, kind, _render(array, kind, _is_of_days(array)))

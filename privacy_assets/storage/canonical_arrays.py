@@ -12,19 +12,17 @@ from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.errors import InvalidTableError
 
 
-def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool = False) -> pa.Array:
-    """Return the values of a column for the fingerprint, in one type for each kind of value.
-
-    Texts are a dictionary if requested; categories are then not decoded.
-    """
+def canonical_array(name: str, column: pd.Series) -> pa.Array:
+    """Return the values of a column for a file, in one type for each kind of value; texts are a dictionary."""
     array = canonical_or_dictionary(name, column)
-    if texts_as_dictionary:
-        return array.dictionary_encode() if pa.types.is_large_string(array.type) else array
-    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
+    return array.dictionary_encode() if pa.types.is_large_string(array.type) else array
 
 
 def canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
-    """Return the same as `canonical_array`, but categories of texts as a dictionary."""
+    """Return the values of a column for the fingerprint, in one type for each kind of value.
+
+    Categories of texts are a dictionary, other texts are not.
+    """
     try:
         texts = _texts_of_categories(column)
         if texts is not None:
