@@ -44,7 +44,6 @@ from privacy_assets.anonymization.settings import (
 )
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.safe_names import type_name
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -177,7 +176,8 @@ def anonymize_with(
     """Do what :func:`anonymize` does, with its settings in one object."""
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")
-    _check_table(table, settings)
+    require_unique_text_names(table)
+    check_columns(list(table.columns), len(table), settings)
     if settings.method == "lattice":
         coded = code_table(table, settings)
         check_size(coded, settings)
@@ -195,13 +195,6 @@ def anonymize_with(
         if along is not None and settings.output == "labels"
     }
     return _with_hierarchies(release(table, coded.dimensions, classes, settings, tree=tree, nodes=nodes), read)
-
-
-def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
-    require_unique_text_names(table)
-    check_columns(list(table.columns), len(table), settings)
 
 
 def check_columns(columns: Sequence[str], n_rows: int, settings: AnonymizeSettings) -> None:

@@ -19,7 +19,7 @@ MOST_POSITIONS: Final = 20
 def require_unique_text_names(table: pd.DataFrame) -> None:
     """Raise InvalidTableError unless all column names of a data frame are distinct strings."""
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame.")
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_names(list(table.columns))
 
 

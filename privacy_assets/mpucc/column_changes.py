@@ -138,7 +138,7 @@ def measure_column_changes(
     draws = draw_rows(tables, tables.synthetic, most_records(tables))
     if draws:
         tables = replace(tables, synthetic=tables.synthetic.take(draws[0]))
-    driving = driving_columns(assessment)[:max_columns]
+    driving = shares_by_column(assessment.details, assessment.settings["columns"])[:max_columns]
     settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
 
     def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> RepeatedSearch:
@@ -201,14 +201,6 @@ def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
         # If the assessment ended early, the same sizes are searched again.
         named["max_baseline_cols"] = assessment.scores["max_combo_size"]
     return MpuccSettings(**{**named, "renyi_alpha": inf if named["renyi_alpha"] == "inf" else named["renyi_alpha"]})
-
-
-def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
-    """Return the columns that drive the risk, first the one in the combinations of the most identified records.
-
-    Each comes with the share of the identified records, above 0, whose combination contains it.
-    """
-    return shares_by_column(assessment.details, assessment.settings["columns"])
 
 
 def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:

@@ -260,8 +260,6 @@ def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel
 
 
 def _read_scales(table: pd.DataFrame, scales: Scales) -> dict[str, ConceptualScale]:
-    if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)
     if isinstance(scales, str) and scales == "binary":
         scales = dict.fromkeys(table.columns, "binary")

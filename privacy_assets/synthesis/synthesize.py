@@ -171,11 +171,6 @@ def synthesizer_class(name: str) -> type[Any]:
     return found
 
 
-def column_kinds(table: pd.DataFrame) -> dict[str, Kind | None]:
-    """Return the kind that a built-in synthesizer learns each column as; None if unsupported."""
-    return {str(name): _kind(column) for name, column in table.items()}
-
-
 def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
     """Raise `InvalidTableError` if `table` has a shape, a name or an infinity from which nothing can be learned."""
     if not isinstance(table, pd.DataFrame):
@@ -199,7 +194,7 @@ def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
 def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
     """Return the kind of each column; refuse a table that the built-in synthesizers cannot learn from."""
     check_learnable(table, synthesizer)
-    kinds = column_kinds(table)
+    kinds = {str(name): _kind(column) for name, column in table.items()}
     unknown = {name: dtype_name(table[name].dtype) for name, kind in kinds.items() if kind is None}
     if unknown:
         raise InvalidTableError(
