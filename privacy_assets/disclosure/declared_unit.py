@@ -16,6 +16,7 @@ from pandas.api import types
 
 from privacy_assets.columns.key_candidates import FEWEST_VALUES
 from privacy_assets.columns.place_names import names_a_place
+from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.columns.unit_keys import UnitKey, determines, find_unit_keys
 from privacy_assets.disclosure.text_shapes import EMAIL, OF_PEOPLE, share_of_shapes
@@ -44,16 +45,18 @@ UNIT_ADVICE: Final = (
 NEEDS_APPROVAL: Final = ("public_release", "high_risk_data")
 
 Kind = Literal[
-    "rows_of_one_person", "repeated_identifier", "coarser", "crossing", "superfluous", "one_person",
+    "rows_of_one_person", "repeated_identifier", "repeated_rows", "coarser", "crossing", "superfluous", "one_person",
     "part_of_the_person", "never_repeats", "finer", "half", "weak",
 ]  # fmt: skip
-BLOCKING: Final = ("rows_of_one_person", "repeated_identifier", "coarser", "crossing", "superfluous", "one_person")
+BLOCKING: Final = (
+    "rows_of_one_person", "repeated_identifier", "repeated_rows", "coarser", "crossing", "superfluous", "one_person",
+)  # fmt: skip
 DOUBTS: Final = ("part_of_the_person", "never_repeats")
 
 
 @dataclass(frozen=True)
 class UnitFinding:
-    """A column that has to do with people, and in which way; the names in ``related`` are of columns, too."""
+    """A column that has to do with people, and how; empty for whole rows. Names in ``related`` are of columns, too."""
 
     column: str
     kind: Kind
@@ -75,6 +78,8 @@ class UnitFinding:
         said = {
             "rows_of_one_person": f"{what} and goes with {named}: its rows seem to be of one person",
             "repeated_identifier": f"{what} and identifies people, but the contract says that each person has one row",
+            "repeated_rows": f"every row occurs {self.n_rows // self.n_values} times or a multiple of it, as if the "
+            "table had been loaded again: remove the repeats, or state whose the rows are",
             "coarser": f"{what}, and the people who share one have the same {named}: they may be parts of one person, "
             "such as stays of a patient, or members of a household",
             "crossing": f"{what} and goes with {named}, whoever is declared as the person of a row",
@@ -223,6 +228,11 @@ def _of_rows(table: pd.DataFrame, identifiers: Sequence[str]) -> Iterator[UnitFi
             repeated = counts[counts > 1].sum()
             if repeated > MOST_REPEATED * len(table) and len(counts) >= FEWEST_VALUES and _are_numbers(counts.index):
                 yield UnitFinding(name, "repeated_identifier", len(counts), int(counts.sum()))
+    # People who are alike by chance are not all alike in pairs.
+    n_alike = np.unique(hash_rows((column for _, column in table.items()), len(table), 0), return_counts=True)[1]
+    times = int(np.gcd.reduce(n_alike, initial=0))
+    if times > 1 and len(n_alike) >= FEWEST_VALUES:
+        yield UnitFinding("", "repeated_rows", len(table) // times, len(table))
 
 
 def _are_numbers(values: pd.Index[Any]) -> bool:

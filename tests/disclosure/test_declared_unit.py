@@ -135,6 +135,19 @@ def test_a_number_of_rows_as_the_person_hides_no_identifier_that_repeats():
         assert "'number' repeats" in found.reason and "identifies people" in found.reason
 
 
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_table_that_was_loaded_again_has_no_row_for_each_person(times):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"age": random.integers(0, 40, 300), "sex": random.choice(["f", "m"], 300)})
+    assert table.duplicated(keep=False).mean() > 0.5
+    assert judged(table).passed
+    again = pd.concat([table] * times, ignore_index=True)
+    found = judged(again)
+    assert not found.passed
+    assert f"every row occurs {times} times" in found.reason
+    assert judged(again[:-1]).passed
+
+
 def test_a_household_needs_a_word_or_is_the_person():
     table = hospital(600)[["patient", "house", "rent", "age", "sex", "illness"]]
     found = judged(table, ["patient"])
