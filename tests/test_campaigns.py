@@ -22,6 +22,7 @@ from benchmarks.campaigns.undoable_changes import (
     SPELLING,
     TRANSFORMATIONS,
 )
+from benchmarks.campaigns.undoable_tables import LINKED, SEPARATE
 from privacy_assets import __version__
 from privacy_assets.release.metrics import METRICS, SIDES
 
@@ -70,11 +71,25 @@ def test_the_campaign_finds_releases_that_are_written_in_their_place(monkeypatch
 
 
 def test_changes_that_a_recipient_can_undo_make_no_verdict_better():
-    done = list(undoable.campaign(["anes96"], share=8))
+    done = list(undoable.campaign(["anes96"], share=8, families=(*undoable.NOTHING, *undoable.EVERYTHING)))
     failed = [pair for pair in done if pair.outcome in undoable.FAILURES]
     assert failed == []
     assert len(done) >= 30
     assert len({pair.transformation.family for pair in done}) >= 10
+
+
+def test_rows_of_a_person_that_are_linked_or_counted_apart_are_seen():
+    done = list(undoable.campaign(["anes96", "ratings", "visits"], share=60, families=[LINKED, SEPARATE]))
+    assert [pair for pair in done if pair.outcome not in ("refused", "worse")] == []
+    expected = {each.name for each in TRANSFORMATIONS if each.family in (LINKED, SEPARATE)}
+    assert {pair.transformation.name for pair in done} == expected
+
+
+def test_the_campaign_finds_a_link_that_no_condition_sees(monkeypatch):
+    monkeypatch.setattr(undoable, "links_of", lambda *_: ())
+    done = undoable.campaign(["ratings"], families=[LINKED])
+    outcomes = {pair.transformation.name: pair.outcome for pair in done}
+    assert outcomes["a key of each person released"] == "better"
 
 
 def assessed(p_value=0.001, sentences=(), **figures):
@@ -111,6 +126,21 @@ def assessed(p_value=0.001, sentences=(), **figures):
 )
 def test_the_outcome_of_a_pair_is_that_of_the_verdict(before, after, family, outcome):
     assert undoable.compare(before, after, family, n_drawn=1_000 if family == MORE else 0)[0] == outcome
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen_by", "outcome"),
+    [
+        ({}, {"refusals": {"a condition": "said"}}, "a condition", "refused"),
+        ({}, {"refusals": {"another": "said"}}, "a condition", "better"),
+        ({"refusals": {"a condition": "said"}}, {"refusals": {"a condition": "said"}}, "a condition", "unexplained"),
+        ({"figures": {"smallest_class": 11}}, {"figures": {"smallest_class": 4}}, "smallest_class", "worse"),
+        ({"figures": {"smallest_class": 11}}, {"figures": {"smallest_class": 11}}, "smallest_class", "better"),
+    ],
+)
+def test_what_must_be_seen_is_refused_or_makes_a_figure_worse(before, after, seen_by, outcome):
+    sides = [undoable.Assessed("anonymized", **own) for own in (before, after)]
+    assert undoable.compare(*sides, LINKED, seen_by=seen_by)[0] == outcome
 
 
 def test_the_campaign_finds_what_makes_a_verdict_better(monkeypatch):

@@ -2,13 +2,14 @@
 
 Usage: python -m benchmarks.campaigns.undoable [--tables NAME ...] [--share 100] [--workers 1] [--json [FILE]]
 
-A pair is a release and a transformation. The releases of seven tables are copies of 1, 5 and 100 % of the originals,
+A pair is a release and a transformation. The releases of eight tables are copies of 1, 5 and 100 % of the originals,
 records made by CART and by interpolation, and an anonymized table of small classes, which must be refused; and records
 of other people and of the copula, and an anonymized table of larger classes. For each pair the figures of all metrics
 are computed by the public functions, before and after, and limits are decided as the gate does:
 
 - better: a preset that refused the release, or one of its limits, admits it after the transformation; or a figure
-  moved to its safe side although it may not (`PROMISES`)
+  moved to its safe side although it may not (`PROMISES`); or a condition does not refuse, or a figure does not become
+  worse, although rows of a person are linked, or taken for several people (`Transformation.seen_by`)
 - changed: a figure moved although the transformation changes nothing for anybody
 - unexplained: a figure has no value, and no sentence says why
 - refused: something cannot be measured any more, and a sentence says why
@@ -31,6 +32,7 @@ from benchmarks.campaigns.undoable_changes import (
     DIGITS,
     DILUTION,
     KINDS,
+    LINKED,
     MORE,
     NOISE,
     NOTATION,
@@ -39,6 +41,7 @@ from benchmarks.campaigns.undoable_changes import (
     OWNER,
     PARTS,
     REPEATS,
+    SEPARATE,
     SPELLING,
     TRANSFORMATIONS,
     UNITS,
@@ -46,11 +49,12 @@ from benchmarks.campaigns.undoable_changes import (
 )
 from benchmarks.campaigns.undoable_tables import TABLES, Anonymized, Synthetic, random_of, releases_of
 from benchmarks.measurements import Measurements, add_json_option
-from privacy_assets.anonymization.anonymized_table import measure_anonymity
+from privacy_assets.anonymization.anonymized_table import links_of, measure_anonymity
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.columns.unknown_values import said_of_blind
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.criteria import CRITERIA
+from privacy_assets.disclosure.declared_unit import UNIT_CHECK, decide_on_unit, examine_unit
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.mpucc.assess import assess_mpuccs
@@ -73,6 +77,7 @@ from privacy_assets.release.metrics import (
     figures_of,
 )
 from privacy_assets.release.policy import USE_CASES, Policy, RequiredSettings
+from privacy_assets.release.row_links import LinkEvidence, decide_on_links
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.formal_context import released_scales
 from privacy_assets.utility.assess import assess_utility
@@ -84,6 +89,8 @@ SURE = 0.01
 ROOM, DEVIATIONS = 0.1, 3.0
 """What chance may do to a share: a tenth of it, or three standard deviations."""
 MAX_COLUMNS = 3
+KNOWN_ROWS = 2
+"""Rows of a person that an attacker knows, the fewest of policies that count with more than one."""
 PEOPLE_PER_VALUE = 5
 # Copies of fewer people than a policy allows to go unnoticed are no reason of their own: the tables are small.
 REQUIRED = RequiredSettings(detectable_share=None)
@@ -112,15 +119,17 @@ NOTHING = (ORDER, OWNER)
 """Families that change nothing for anybody; they also apply to releases that can be admitted."""
 EVERYTHING = (MORE, DILUTION, REPEATS, PARTS, NOISE, UNITS, SPELLING, NOTATION, DIGITS, KINDS, ONE_TO_ONE)
 """All other families."""
-FAMILIES = (*NOTHING, *EVERYTHING)
+FAMILIES = (*NOTHING, *EVERYTHING, LINKED, SEPARATE)
 
 
 def _promise(
     equal: Sequence[str] = (), not_better: Sequence[str] = (), none: Mapping[str, str] | None = None
 ) -> Promise:
-    return Promise(frozenset({*NOTHING, *equal} - (none or {}).keys()), frozenset(not_better), none or {})
+    none = {**(none or {}), SEPARATE: OTHER_PEOPLE}
+    return Promise(frozenset({*NOTHING, *equal} - none.keys()), frozenset({*not_better, LINKED}), none)
 
 
+OTHER_PEOPLE = "counted in other people than those of the table, for which the release is refused"
 ADMITTED_LATER = "a later version decides without columns that depend on no other"
 FEWER_COPIES_DRAWN = "a draw has fewer copies; leakage_detected is about all records"
 WORTH = "no figure of risk"
@@ -235,12 +244,13 @@ PROMISES: Mapping[str, Promise] = {
 
 @dataclass
 class Assessed:
-    """The figures of a release, the sentence for each that has no value, and the p value of the test of leakage."""
+    """The figures of a release, the sentence for each without a value, the p value of the test of leakage, refusals."""
 
     side: str
     figures: dict[str, float | None] = field(default_factory=dict)
     sentences: dict[str, str] = field(default_factory=dict)
     p_value: float = 1.0
+    refusals: dict[str, str] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Evidence:
@@ -261,11 +271,32 @@ class Assessed:
         self.figures |= {name: found.get(name) for name in own}
 
 
-def assess(release: Synthetic | Anonymized, *, with_worth: bool = True) -> Assessed:
-    """Compute all figures that a policy can limit, by the functions that a release uses."""
-    if isinstance(release, Anonymized):
-        return _assess_anonymized(release)
-    return _assess_synthetic(release, with_worth=with_worth)
+def assess(release: Synthetic | Anonymized, family: str = ORDER) -> Assessed:
+    """Compute the figures that a policy can limit, by the functions that a release uses, and ask conditions on people.
+
+    Families that change nothing are also asked about worth, and those that declare other people about conditions alone.
+    """
+    found = Assessed("anonymized" if isinstance(release, Anonymized) else "synthetic")
+    if family != SEPARATE:
+        found = (
+            _assess_anonymized(release)
+            if isinstance(release, Anonymized)
+            else _assess_synthetic(release, with_worth=family in NOTHING)
+        )
+    if family in (LINKED, SEPARATE):
+        found.refusals = _refusals(release, family)
+    return found
+
+
+def _refusals(release: Synthetic | Anonymized, family: str) -> dict[str, str]:
+    """Return the conditions by which the gate refuses a release for its people, each with its sentence."""
+    contract = release.source.contract
+    examined = examine_unit(contract.check(release.source.table), contract)
+    decisions = {UNIT_CHECK: decide_on_unit({"source": examined}, contract)}
+    if isinstance(release, Anonymized) and family == LINKED:
+        links = links_of(release.made, contract, release.admitted, release.made.settings["k"])
+        decisions |= decide_on_links(LinkEvidence(links=links), contract.links_rows)
+    return {name: decision.reason for name, decision in decisions.items() if not decision.passed}
 
 
 def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
@@ -316,7 +347,7 @@ def _assess_synthetic(release: Synthetic, *, with_worth: bool) -> Assessed:
 
 def _assess_anonymized(release: Anonymized) -> Assessed:
     found = Assessed("anonymized")
-    made, source = release.made, release.source
+    made, source, links = release.made, release.admitted, list(release.contract.links_rows)
     person = made.settings["subject"]
 
     def measured() -> Mapping[str, float | None]:
@@ -325,7 +356,7 @@ def _assess_anonymized(release: Anonymized) -> Assessed:
         return figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
 
     def reidentified() -> Mapping[str, float | None]:
-        return assess_reidentification(source, made, n_threads=1).scores
+        return assess_reidentification(source, made, links=links, known_rows=KNOWN_ROWS, n_threads=1).scores
 
     def conceptual() -> Mapping[str, float | None]:
         scales = released_scales(made.table, made.settings["quasi_identifiers"], made.model)
@@ -339,10 +370,12 @@ def _assess_anonymized(release: Anonymized) -> Assessed:
     return found
 
 
-def compare(before: Assessed, after: Assessed, family: str, n_drawn: int = 0) -> tuple[str, list[str]]:
+def compare(
+    before: Assessed, after: Assessed, family: str, n_drawn: int = 0, seen_by: str = ""
+) -> tuple[str, list[str]]:
     """Decide what a transformation of this family did to the verdict; return the outcome and what it is made of.
 
-    If it drew records, this is how many were scored together.
+    If it drew records, ``n_drawn`` is how many were scored together. ``seen_by`` names what must see the change.
     """
     found: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
     sure = {name for name in before.figures if name != LEAKAGE_DETECTED or before.p_value <= SURE}
@@ -374,6 +407,15 @@ def compare(before: Assessed, after: Assessed, family: str, n_drawn: int = 0) ->
         found["better"] += [
             f"limit of {use_case} on {limit.metric}" for limit in admitted if family not in PROMISES[limit.metric].none
         ]
+    if seen_by in METRICS:
+        value, now = before.figures[seen_by], after.figures[seen_by]
+        if value is not None and now is not None and not _is_safer(seen_by, value, now, 0):
+            found["better"].append(f"{seen_by} {value} -> {now}")
+    elif seen_by and seen_by in before.refusals:
+        found["unexplained"].append(f"{seen_by} refused before: {before.refusals[seen_by]}")
+    elif seen_by:
+        said = after.refusals.get(seen_by)
+        found["refused" if said else "better"].append(f"{seen_by}: {said}")
     outcome = next((name for name in OUTCOMES if found[name]), "equal")
     return outcome, found[outcome]
 
@@ -414,7 +456,8 @@ REFUSED = ("copies of 1 %", "copies of 5 %", "copies of 100 %", "CART", "interpo
 def pairs(tables: Sequence[str], share: float = 100.0, families: Sequence[str] = FAMILIES) -> list[Pair]:
     """List the pairs of tables and families; of a share in percent, those of each transformation in turn.
 
-    All transformations apply to releases that must be refused, and those that change nothing to the others.
+    All transformations apply to releases that must be refused, and those that change nothing to the others; those that
+    a condition or figure must see apply to releases that can be admitted.
     """
     every = [
         Pair(table, release, number)
@@ -422,8 +465,9 @@ def pairs(tables: Sequence[str], share: float = 100.0, families: Sequence[str] =
         for release in releases_of(table)
         for number, each in enumerate(TRANSFORMATIONS)
         if each.family in families
+        and each.family in (TABLES[table].families or FAMILIES)
         and (each.form == "anonymized") == release.startswith("k ")
-        and (release in REFUSED or each.family in NOTHING)
+        and (each.family in NOTHING or (release in REFUSED) != bool(each.seen_by))
     ]
     order = random_of("share").permutation(len(every))
     seen: Counter[int] = Counter()
@@ -440,22 +484,23 @@ def examine(own: Sequence[Pair], size: float = 1.0) -> list[Pair]:
     """Examine the pairs of one release; those that have nothing to change are left out."""
     table, name = own[0].table, own[0].release
     release = releases_of(table, size)[name]()
-    bases: dict[str, tuple[Any, Assessed]] = {}
+    bases: dict[tuple[str, bool, bool], tuple[Any, Assessed]] = {}
     done = []
     for pair in own:
         change = pair.transformation
-        if change.form not in bases:
+        kind = change.form, change.family == LINKED, change.family == SEPARATE
+        if kind not in bases:
             base = release.as_text() if change.form == "text" else release
-            bases[change.form] = base, assess(base)
-        base, before = bases[change.form]
+            bases[kind] = base, assess(base, change.family if change.seen_by else ORDER)
+        base, before = bases[kind]
         start = time.process_time()
         changed = change.change(base, random_of(table, name, change.name))
         if changed is None:
             continue
         try:
-            after = assess(changed, with_worth=change.family in NOTHING)
+            after = assess(changed, change.family)
             n_drawn = len(base.original) if change.draws else 0
-            outcome, details = compare(before, after, change.family, n_drawn)
+            outcome, details = compare(before, after, change.family, n_drawn, change.seen_by)
         except Exception as error:  # noqa: BLE001 - an error that is not the package's own explains nothing
             outcome, details = "unexplained", [f"{type(error).__name__}: {error}"]
         done.append(pair._replace(outcome=outcome, details=details, seconds=time.process_time() - start))

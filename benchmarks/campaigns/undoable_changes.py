@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from pandas.api import types
 
-from benchmarks.campaigns.undoable_tables import Anonymized, Synthetic
+from benchmarks.campaigns.undoable_tables import LINKED, SEPARATE, Anonymized, Source, Synthetic
 from privacy_assets.anonymization.dataset import anonymize_dataset
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.declared_unit import UNIT_CHECK
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.release.row_links import LINKS_CHECK
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
 Form = Literal["typed", "text", "anonymized"]
@@ -55,6 +57,8 @@ class Transformation(NamedTuple):
         The releases to which it applies: synthetic ones as they are, or with all columns as text; anonymized ones.
     draws : bool
         Whether it draws other records, so that a share may improve by chance.
+    seen_by : str
+        Condition that must refuse every changed release, or metric that must become worse.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Transformation(NamedTuple):
     change: Callable[[Any, Random], Any]
     form: Form = "typed"
     draws: bool = False
+    seen_by: str = ""
 
 
 class Later(NamedTuple):
@@ -616,8 +621,8 @@ def _made_again(
     change: Callable[[pd.DataFrame, Random], pd.DataFrame] | None = None, **options: Any
 ) -> Callable[[Anonymized, Random], Anonymized]:
     def again(release: Anonymized, random: Random) -> Anonymized:
-        source = release.source if change is None else change(release.source, random)
-        return replace(release, source=source, made=release.again(source, **options))
+        admitted = release.admitted if change is None else change(release.admitted, random)
+        return replace(release, admitted=admitted, made=release.again(admitted, **options))
 
     return again
 
@@ -627,7 +632,7 @@ def _in_batches(release: Anonymized, random: Random) -> Anonymized:  # noqa: ARG
         parts = Path(directory) / "source"
         parts.mkdir()
         made = anonymize_dataset(
-            _in_parts(release.source, parts),
+            _in_parts(release.admitted, parts),
             Path(directory) / "released",
             release.contract,
             k=release.made.settings["k"],
@@ -650,18 +655,18 @@ def _sensitive(change: Callable[[str, Random], Any]) -> Callable[[Anonymized, Ra
         if not names:
             return None
         rows = release.made.members["row"].to_numpy()
-        source = release.source.assign(
+        admitted = release.admitted.assign(
             **{
                 name: pd.Series(
-                    [change(value, random) if isinstance(value, str) else None for value in release.source[name]],
-                    release.source.index,
+                    [change(value, random) if isinstance(value, str) else None for value in release.admitted[name]],
+                    release.admitted.index,
                     object,
                 )
                 for name in names
             }
         )
-        shown = {name: source[name].take(rows).to_numpy() for name in names}
-        return replace(release, source=source, made=replace(release.made, table=release.made.table.assign(**shown)))
+        shown = {name: admitted[name].take(rows).to_numpy() for name in names}
+        return replace(release, admitted=admitted, made=replace(release.made, table=release.made.table.assign(**shown)))
 
     return changed
 
@@ -680,6 +685,106 @@ def _labels_spelled(release: Anonymized, random: Random) -> Anonymized | None:
 
 def _source_times_ten(table: pd.DataFrame, random: Random) -> pd.DataFrame:  # noqa: ARG001
     return table.assign(**{name: TENS * table[name] for name in _numbers(table)})
+
+
+# Rows of a person.
+
+NUMBERS_OF_A_HALF = 20
+TIMES_REPEATED = 3
+REASON = "Needed to follow people; the data steward"
+
+
+def _visits_of(who: np.ndarray) -> np.ndarray:
+    """Return the number of each row among those of its person."""
+    return pd.Series(who).groupby(who).cumcount().to_numpy()
+
+
+def _key(who: np.ndarray, random: Random) -> dict[str, Any]:
+    return {"key": random.permutation(TENS * (int(who.max()) + 1))[who]}
+
+
+def _key_in_two_columns(who: np.ndarray, random: Random) -> dict[str, Any]:
+    number = random.permutation(int(who.max()) + 1)[who]
+    return {"half": number // NUMBERS_OF_A_HALF, "other half": number % NUMBERS_OF_A_HALF}
+
+
+def _key_in_numbers_of_visits(who: np.ndarray, random: Random) -> dict[str, Any]:
+    number = 10_000 + random.permutation(int(who.max()) + 1)[who]
+    return {"visit": [f"P{own}-{visit}" for own, visit in zip(number, _visits_of(who), strict=True)]}
+
+
+def _serial_number(who: np.ndarray, random: Random) -> dict[str, Any]:
+    number = random.permutation(int(who.max()) + 1)[who]
+    return {"number": np.argsort(np.lexsort([_visits_of(who), number]))}
+
+
+def _number_of_the_visit_before(who: np.ndarray, random: Random) -> dict[str, Any]:
+    number = pd.Series(random.permutation(TENS * len(who))[: len(who)])
+    return {"visit": number.to_numpy(), "visit before": number.groupby(who).shift().astype("Int64").to_numpy()}
+
+
+def _linked_by(
+    added: Callable[[np.ndarray, Random], dict[str, Any]], **declared: str
+) -> Callable[[Anonymized, Random], Anonymized | None]:
+    """Add columns to the release that show which rows are of one person."""
+
+    def linked(release: Anonymized, random: Random) -> Anonymized | None:
+        person = release.contract.person
+        if person is None:
+            return None
+        made = pd.DataFrame(added(release.admitted[person].to_numpy(), random), release.source.table.index)
+        own = {
+            name: {"type": contract_type(made[name]), "role": "other", "nullable": True, **declared} for name in made
+        }
+        shown = {name: made[name].array.take(release.made.members["row"].to_numpy()) for name in made}
+        return replace(
+            release,
+            made=replace(release.made, table=release.made.table.assign(**shown)),
+            source=Source(release.source.table.assign(**made), {**release.source.columns, **own}),
+        )
+
+    return linked
+
+
+def _declared_otherwise(change: Callable[[Source, str], Source]) -> Callable[[Any, Random], Any]:
+    """Change whose the rows are, in the source and in the contract."""
+
+    def declared(release: Synthetic | Anonymized, random: Random) -> Any:  # noqa: ARG001
+        person = release.source.contract.person
+        return None if person is None else replace(release, source=change(release.source, person))
+
+    return declared
+
+
+def _person_dropped(source: Source, person: str) -> Source:
+    return replace(source, columns={**source.columns, person: {**source.columns[person], "person": False}})
+
+
+def _other_people(number: Callable[[np.ndarray, np.ndarray], Any], *, beside: bool) -> Callable[[Any, Random], Any]:
+    """Number people by their own number and that of a visit, in a column of its own or instead of the person column."""
+
+    def otherwise(source: Source, person: str) -> Source:
+        who = source.table[person].to_numpy()
+        numbers = pd.Series(number(who, _visits_of(who)), source.table.index)
+        own = {"type": contract_type(numbers), "role": "direct_identifier", "person": True}
+        if not beside:
+            return Source(source.table.assign(**{person: numbers}), {**source.columns, person: own})
+        dropped = _person_dropped(source, person)
+        return Source(source.table.assign(**{"its own": numbers}), {**dropped.columns, "its own": own})
+
+    return _declared_otherwise(otherwise)
+
+
+def _each_row_repeated(release: Any, random: Random) -> Any:
+    """Repeat the rows of a source without a person, so that each person is counted several times."""
+    if release.source.contract.person is not None:
+        return None
+    places = random.permutation(np.repeat(np.arange(len(release.source.table)), TIMES_REPEATED))
+    return replace(release, source=replace(release.source, table=release.source.table.take(places)))
+
+
+def _in_texts(who: np.ndarray, visit: np.ndarray) -> list[str]:
+    return [f"P{10_000 + own}-{number}" for own, number in zip(who, visit, strict=True)]
 
 
 ORDER, OWNER, PARTS = "order and machine", "order of all tables", "parts of a column"
@@ -787,6 +892,35 @@ TRANSFORMATIONS: Sequence[Transformation] = (
         _sensitive(lambda value, _: "label " + value),
         "anonymized",
     ),
+    *(
+        Transformation(f"{name} released", LINKED, "grouping", _linked_by(added), "anonymized", seen_by=LINKS_CHECK)
+        for name, added in (
+            ("a key of each person", _key),
+            ("a key in two columns", _key_in_two_columns),
+            ("numbers of visits that have the key in them", _key_in_numbers_of_visits),
+            ("a serial number in the order of people", _serial_number),
+            ("the number of each visit and of the one before", _number_of_the_visit_before),
+        )
+    ),
+    Transformation(
+        "a key of each person released for a reason",
+        LINKED,
+        "grouping",
+        _linked_by(_key, links_rows=REASON),
+        "anonymized",
+        seen_by="max_reidentification_probability",
+    ),
+    *(
+        Transformation(name, SEPARATE, "grouping", change, form, seen_by=UNIT_CHECK)
+        for form in ("typed", "anonymized")
+        for name, change in (
+            ("the person no longer declared", _declared_otherwise(_person_dropped)),
+            ("each row as a person", _other_people(lambda _, visit: np.arange(len(visit)), beside=True)),
+            ("every two rows as a person", _other_people(lambda who, visit: 1_000 * who + visit // 2, beside=True)),
+            ("each row as a person whose number has that of the person", _other_people(_in_texts, beside=False)),
+            ("each row three times, without a person", _each_row_repeated),
+        )
+    ),
 )
 
 LATER: Sequence[Later] = (
@@ -802,9 +936,9 @@ LATER: Sequence[Later] = (
     Later("values pushed by a filter until the test passes", "absence itself", "a test of absence"),
     Later("several releases of the same originals", "union", "the test on everything published of these originals"),
     Later("a table cut into partitions", "union", "a judgment together with what was published before"),
-    Later("no person declared, or the person column dropped", "grouping", "the unit found in the rows"),
-    Later("a key that links rows", "grouping", "links in what is released"),
-    Later("repeated rows of an anonymized table", "drop_duplicates", "the unit found in the rows"),
+    Later("some rows of an anonymized table repeated", "drop_duplicates", "how they differ from people who are alike"),
+    Later("visits as people, with random numbers and no other column of a person", "other data", "nothing shows it"),
+    Later("visits as people, whose numbers have that of the person", "grouping", "how visits differ from a household"),
     Later("the attacker's columns named, or not", "nothing", "a test that naming never makes weaker"),
     Later(
         "14 random columns, and the figures of disclosure", "drop", "a decision without columns that depend on no other"

@@ -1,11 +1,11 @@
-"""The seven tables of `undoable.py`, and the releases made of each: some must be refused, and some can be admitted."""
+"""The tables of `undoable.py`, and the releases made of each: some must be refused, and some can be admitted."""
 
 import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from disclosure_tables import interpolated, of_statsmodels, wide, with_copies  #
 DATA = Path(os.environ.get("PRIVACY_ASSETS_SHARED", BENCHMARKS.parent.parent / "shared")) / "data"
 N_WIDE, MOST_DECIMALS = 40, 9
 VISITS_OF_A_PERSON = 3
+LINKED, SEPARATE = "linked rows", "separate people"
+"""Families of changes by which more rows, or other ones, seem to be of a person."""
 SMALLEST_CLASSES = {"k below the limit": 2, "k at the limit": 11}
 
 
@@ -48,6 +50,8 @@ class Table:
         Quasi-identifiers and sensitive columns of its anonymized release.
     person : str or None
         Column with the person of each row.
+    families : tuple of str
+        Families of the transformations that are tried on it; empty for all.
     """
 
     make: Callable[[], pd.DataFrame]
@@ -55,6 +59,23 @@ class Table:
     known: tuple[str, ...]
     sensitive: tuple[str, ...]
     person: str | None = None
+    families: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows that a release is made of, with all of their columns, and these as the contract declares them."""
+
+    table: pd.DataFrame
+    columns: Mapping[str, Mapping[str, Any]]
+
+    @cached_property
+    def contract(self) -> TableContract:
+        """The contract; without a person, it says that each row is one."""
+        has_person = any(own.get("person") for own in self.columns.values())
+        return TableContract.from_mapping(
+            {"columns": self.columns} | ({} if has_person else {"one_row_per_person": True})
+        )
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,8 @@ class Synthetic:
         Draws this many records from the same model; None if there is no model.
     fresh : callable
         Draws this many records that have nothing of the originals.
+    source : Source
+        Originals and control.
     """
 
     original: pd.DataFrame
@@ -80,6 +103,7 @@ class Synthetic:
     person: str | None
     more: Callable[[int], pd.DataFrame] | None
     fresh: Callable[[int], pd.DataFrame]
+    source: Source
     options: Mapping[str, Any] = field(default_factory=lambda: {"n_threads": 1})
 
     @property
@@ -108,18 +132,24 @@ class Anonymized:
 
     Attributes
     ----------
-    source : DataFrame
+    admitted : DataFrame
     made : Anonymization
         The release.
     again : callable
-        Makes it again from a changed source, with other options.
-    contract : TableContract
+        Makes it again from a changed table, with other options.
+    source : Source
+        What was admitted.
     """
 
-    source: pd.DataFrame
+    admitted: pd.DataFrame
     made: Anonymization
     again: Callable[..., Anonymization]
-    contract: TableContract
+    source: Source
+
+    @property
+    def contract(self) -> TableContract:
+        """The contract of the source."""
+        return self.source.contract
 
 
 def _writer(values: pd.Series) -> Callable[[Any], str | None]:
@@ -197,6 +227,24 @@ def registry() -> pd.DataFrame:
     return made
 
 
+def rated() -> pd.DataFrame:
+    """Ratings of movies, of which few are popular: people of whom nothing is known but what they rated."""
+    random = random_of("ratings")
+    n, n_movies = 800, 60
+    person = np.repeat(np.arange(n), random.integers(4, 18, n))
+    popularity = 1 / (np.arange(n_movies) + 10.0)
+    popularity /= popularity.sum()
+    movies = [random.choice(n_movies, rows, replace=False, p=popularity) for rows in np.bincount(person)]
+    return pd.DataFrame(
+        {
+            "customer": person,
+            "movie": pd.Series([f"movie {number}" for number in range(n_movies)])[np.concatenate(movies)].to_numpy(),
+            "stars": random.integers(1, 6, len(person)),
+            "day": random.integers(0, 700, n)[person] + random.integers(0, 90, len(person)),
+        }
+    )
+
+
 def _forty() -> pd.DataFrame:
     return wide(0, 2_000, N_WIDE)
 
@@ -213,6 +261,7 @@ TABLES: Mapping[str, Table] = {
     "visits": Table(visits, (400, 200, 400), ("born", "sex", "town"), ("diagnosis", "cost"), "patient"),
     "registry": Table(registry, (900, 450, 900), ("zip", "town", "age", "admitted"), ("job", "dose")),
     "forty": Table(_forty, (250, 125, 250), ("c0", "c1", "c2", "c3"), ("c4", "c5")),
+    "ratings": Table(rated, (300, 150, 200), ("movie", "stars", "day"), (), "customer", (LINKED, SEPARATE)),
 }
 
 
@@ -275,6 +324,7 @@ SYNTHETIC = ("copies of 1 %", "copies of 5 %", "copies of 100 %", "CART", "inter
 def _synthetic(name: str, kind: str, size: float) -> Synthetic:
     person = TABLES[name].person
     original, control, others, rest = divided(name, size)
+    source = _source(pd.concat([original, control], ignore_index=True), name, {})
     learned, others, rest = (
         each.drop(columns=person, errors="ignore") if person else each for each in (original, others, rest)
     )
@@ -289,9 +339,9 @@ def _synthetic(name: str, kind: str, size: float) -> Synthetic:
         return MODELS[kind](learned, n, random_of(name, kind, n))
 
     if kind in MODELS:
-        return Synthetic(original, more(len(others)), control, person, more, fresh)
+        return Synthetic(original, more(len(others)), control, person, more, fresh, source)
     made = MIXTURES[kind](learned, others, random_of(name, kind)).reset_index(drop=True)
-    return Synthetic(original, made, control, person, None, fresh)
+    return Synthetic(original, made, control, person, None, fresh, source)
 
 
 def _anonymized(name: str, k: int, size: float) -> Anonymized:
@@ -299,12 +349,7 @@ def _anonymized(name: str, k: int, size: float) -> Anonymized:
     original, control, _, _ = divided(name, size)
     source = pd.concat([original, control], ignore_index=True)
     roles = dict.fromkeys(table.known, "quasi_identifier") | dict.fromkeys(table.sensitive, "sensitive")
-    source = source[[*roles, *([table.person] if table.person else [])]]
-    columns = {
-        column: {"type": _type_of(source[column]), "role": role, "nullable": True} for column, role in roles.items()
-    }
-    if table.person:
-        columns[table.person] = {"type": "integer", "role": "direct_identifier", "person": True}
+    source = _source(source[[*roles, *([table.person] if table.person else [])]], name, roles)
 
     def again(changed: pd.DataFrame, **options: Any) -> Anonymization:
         return anonymize(
@@ -316,9 +361,20 @@ def _anonymized(name: str, k: int, size: float) -> Anonymized:
             **{"n_threads": 1, **options},
         )
 
-    contract = TableContract.from_mapping({"columns": columns})
-    admitted = contract.admit(source)
-    return Anonymized(admitted, again(admitted), again, contract)
+    admitted = source.contract.admit(source.table)
+    return Anonymized(admitted, again(admitted), again, source)
+
+
+def _source(rows: pd.DataFrame, name: str, roles: Mapping[str, str]) -> Source:
+    """Declare rows of a table; columns without a role are quasi-identifiers."""
+    columns = {
+        column: {"type": _type_of(rows[column]), "role": roles.get(column, "quasi_identifier"), "nullable": True}
+        for column in rows
+    }
+    person = TABLES[name].person
+    if person is not None:
+        columns[person] = {"type": "integer", "role": "direct_identifier", "person": True}
+    return Source(rows, columns)
 
 
 def _type_of(column: pd.Series) -> str:
