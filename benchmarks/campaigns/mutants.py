@@ -33,6 +33,10 @@ EXAMINED, DURABLE = "tests/disclosure/test_column_examination.py", "tests/storag
 RUNS, RECORDS = "tests/orchestration/test_gate_holds.py", "tests/orchestration/test_records_assessments.py"
 ANONYMIZED, BUDGET = "tests/orchestration/test_anonymized_release.py", "tests/orchestration/test_budget_reset.py"
 LEAVING, DISCLOSED = "tests/orchestration/test_leaving_columns.py", "tests/orchestration/test_disclosure.py"
+KEYS, LINKED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
+UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
+LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
+ROW_LINKS = "tests/release/test_row_links.py"
 
 
 class Mutant(NamedTuple):
@@ -303,6 +307,9 @@ MUTANTS = (
         ("stat.S_ISREG(path.lstat().st_mode)", "True", REGISTER),
         ('or path.lstat().st_size != entry["bytes"]:', ":", REGISTER),
         ("if found.key_id != named:", "if False:", REGISTER),
+        # Rows of a person.
+        ("in evidence.found if not link.is_among(declared)]", "in evidence.found if not declared]", ROW_LINKS),
+        ('every = {"": self.links, **self.if_people}', 'every = {"": self.links}', ROW_LINKS),
         # The report.
         ("score > SMALL_SCORE:", "score >= SMALL_SCORE:", REPORT),
         ("SMALL_SCORE = 0.3\n", "SMALL_SCORE = 0.29\n", REPORT),
@@ -314,6 +321,68 @@ MUTANTS = (
         ("UNSHARED: Final = 0.95\n", "UNSHARED: Final = 0.96\n", EXAMINED),
         ("n_distinct >= UNSHARED * holders.n_holdings", "n_distinct > UNSHARED * holders.n_holdings", EXAMINED),
         ("holders.rest >= FEW_PEOPLE and holders.unshared >= UNSHARED", "holders.unshared >= UNSHARED", EXAMINED),
+    ),
+    *_of(
+        "disclosure",
+        # Whose a row is.
+        ("if key.is_coarser and key.halves:", "if False:", f"{DECLARED} -k stays_of_people"),
+        ("yield from _of_rows(table, identifiers)", "yield from _of_rows(table, ())", f"{DECLARED} -k number_of_rows"),
+        ("if times > 1 and", "if times > 2 and", f"{DECLARED} -k loaded_again"),
+        (
+            "for each in blocking if each.column not in contract.not_a_person]",
+            "for each in blocking if not contract.not_a_person]",
+            f"{DECLARED} -k on_another_column",
+        ),
+        ("if repeated > MOST_REPEATED * len(table)", "if repeated > len(table)", f"{DECLARED} -k address_that_repeats"),
+        # The nearest person.
+        (
+            "pointed = np.bincount(nearest, lead**2, len(people))",
+            "pointed = np.bincount(nearest, lead, len(people))",
+            f"{NEAREST} -k of_enumeration",
+        ),
+        ("(first_two[:, 1] - first_two[:, 0]) /", "first_two[:, 1] /", f"{NEAREST} -k of_enumeration"),
+    ),
+    *_of(
+        "columns",
+        ("TOLERATED: Final = 0.2\n", "TOLERATED: Final = 0.02\n", f"{KEYS} -k wrong_entries"),
+        ("return len(self.facts) > 1 or", "return len(self.facts) > 0 or", f"{KEYS} -k one_row_per_person_is_strong"),
+        (
+            "if not is_its_name and not _is_coarser(key, own, most_runs):",
+            "if not is_its_name:",
+            f"{KEYS} -k per_person_is_strong",
+        ),
+        ("[1]) <= TOLERATED * by_chance", "[1]) <= by_chance", f"{KEYS} -k is_strong"),
+        ("if not names_a_place(each) and _is_measure(", "if _is_measure(", f"{KEYS} -k numbers_of_places"),
+    ),
+    *_of(
+        "anonymity",
+        ("precision >= 1 / self.k\n", "precision >= PRECISE\n", f"{LINKED} -k vague"),
+        ("minlength=len(rows)) < k\n", "minlength=len(rows)) <= k\n", f"{LINKED} -k every_pair"),
+        (
+            "is_found = n_same - expected >= FEWEST_BEYOND_CHANCE *",
+            "is_found = n_same - expected >= 0 *",
+            f"{LINKED} -k not_of_people",
+        ),
+        ("return (*links, *_across(others, people))", "return tuple(links)", f"{LINKED} -k across_columns"),
+        ('return self.how != "in order" and set(', "return set(", f"{ROW_LINKS} -k order"),
+    ),
+    *_of(
+        "reidentification",
+        (
+            "n_kept += _count_fitting(fits, own[i], g) >= copies",
+            "n_kept += _count_fitting(fits, own[i], g) >= 1",
+            f"{LEFT} -k trying_everything",
+        ),
+        ("(n_values == 1).mean() >= CONSTANT", "(n_values == 1).mean() >= 0.9", f"{LEFT} -k constant"),
+    ),
+    *_of(
+        "contract",
+        ("if persons and _says_one_row_per_person(schema):", "if False:", UNIT),
+        (
+            "        if not self.person_columns and not self.one_row_per_person:\n            raise",
+            "        if False:\n            raise",
+            f"{UNIT} -k without_a_statement",
+        ),
     ),
     *_of(
         "contract",
