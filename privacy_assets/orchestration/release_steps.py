@@ -14,6 +14,7 @@ from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.comparison.stored import say_nearest
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
+from privacy_assets.orchestration.evidence.other_partitions import with_values_of_other_partitions
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
 from privacy_assets.orchestration.evidence.refusals import every_refusal, refusals_before, said_of, withholds_figures
 from privacy_assets.orchestration.evidence.spending import with_spending
@@ -145,6 +146,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
 
     def release_what_is_admitted(context: Any, storage: Storage) -> Iterator[Any]:
         gathered = with_examined_columns(_gather(storage, side), storage, side)
+        gathered = with_values_of_other_partitions(gathered, storage, side)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
         signer, signing = release.signer()

@@ -21,6 +21,9 @@ KNOWN_ROWS_ADVICE: Final = (
     "Leave out the columns with links_rows. Only classes of hundreds of people withstand somebody who knows several of "
     "the rows that they link."
 )
+PARTITIONS_ADVICE: Final = (
+    "Leave such a column out (role: direct_identifier), or give each row of each partition a new random number."
+)
 USED_ADVICE: Final = "Remove links_rows: a reason that is not needed today could excuse another table."
 MOST_LINKS_SAID: Final = 20
 _HOW: Final = {
@@ -45,11 +48,15 @@ class LinkEvidence(NamedTuple):
         link such rows does what that test did (``nearest_person``), so links are only shown.
     if_people : mapping of str to sequence of Link
         Those if the values of a column numbered the people although the contract says that they do not.
+    published_before : mapping of str to float
+        Columns with a value of its own in almost every row, and the share of the rows whose value other partitions
+        published before.
     """
 
     whose: str = ""
     links: Sequence[Link] = ()
     if_people: Mapping[str, Sequence[Link]] = {}
+    published_before: Mapping[str, float] = {}
     is_tested: bool = False
 
     @property
@@ -82,6 +89,13 @@ def decide_on_links(evidence: LinkEvidence | None, declared: Mapping[str, str]) 
             f"released values link the rows of synthetic people, as the test of disclosure did: {_said(evidence.found)}"
         )
         yield LINKS_CHECK, Decision(True, said)
+        return
+    if evidence.published_before:
+        shares = ", ".join(
+            f"{name!r} ({percent(share)} of the rows)" for name, share in evidence.published_before.items()
+        )
+        said = f"values that other partitions published before link the rows of a person: {shares}"
+        yield LINKS_CHECK, Decision(False, said, PARTITIONS_ADVICE)
         return
     refused = [(link, column) for link, column in evidence.found if not link.is_among(declared)]
     advice = LINKS_ADVICE + (f" {ORDER_ADVICE}" if any(link.how == "in order" for link, _ in refused) else "")
