@@ -22,7 +22,13 @@ from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.mpucc.people import number_synthetic_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables
-from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
+from privacy_assets.orchestration.column_checks import (
+    check_columns,
+    check_unit,
+    columns_check,
+    refuse_links_of_removed_columns,
+    unit_check,
+)
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
@@ -97,6 +103,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 checked = release.contract.check(table)
                 admitted = release.contract.with_people(checked)
             examined.append(examine_unit(checked, release.contract))
+            refuse_links_of_removed_columns(release, "source", checked)
             keep_people_of_source(storage, table, admitted)
             keys = list(release.contract.person_columns)
             if person is not None and (n_alike := len(table[keys].drop_duplicates()) - admitted[person].nunique()):

@@ -6,6 +6,8 @@ from dataclasses import replace
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.anonymity.links import find_links
+from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination, decide_on_unit
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
@@ -16,6 +18,7 @@ from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
 from privacy_assets.release.outcomes import in_words
+from privacy_assets.release.row_links import LinkEvidence, decide_on_links
 
 COLUMNS_DESCRIPTION = (
     "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
@@ -70,6 +73,22 @@ def check_unit(release: ReleaseSettings, stage: str, examined: UnitExamination) 
     )
     if not decision.passed:
         raise InvalidTableError(f"{said}. Nothing was stored. {decision.advice}")
+
+
+def refuse_links_of_removed_columns(release: ReleaseSettings, stage: str, table: pd.DataFrame) -> None:
+    """Refuse values that leave and link rows as if a removed column with ``not_a_person`` numbered the people.
+
+    ``table`` has all columns. Later, only those of released columns can be compared, which the gate does.
+    """
+    contract = release.contract
+    removed = [name for name in contract.not_a_person if name not in contract.released_columns]
+    if release.anonymized is None or not removed:
+        return
+    leaving, k = table[list(release.columns_leaving("anonymized"))], release.policy.people_per_class
+    links = {name: find_links(leaving, factorize_keys(table[name]), k, list(contract.links_rows)) for name in removed}
+    _, decision = next(decide_on_links(LinkEvidence("", (), links), contract.links_rows))
+    if not decision.passed:
+        raise InvalidTableError(f"In {stage}, {decision.reason}. Nothing was stored. {decision.advice}")
 
 
 def _table(

@@ -192,3 +192,30 @@ def test_rows_of_synthetic_people_are_linked_only_if_disclosure_is_tested_with_t
     without = links_of(project, synthetic_definitions(project, lambda: synthetic().drop(columns="trace"), person=None))
     assert without.passed
     assert "no key of synthetic people was given" in without.reason
+
+
+@pytest.mark.parametrize("role", ["direct_identifier", "other"])
+def test_a_column_that_is_called_no_person_is_tried_as_one(project, role):
+    own = copy.deepcopy(CONTRACT)
+    del own["columns"]["pseudonym"]
+    own["columns"]["card"] = {
+        "type": "text",
+        "role": role,
+        "not_a_person": "Number of a card, decided by the data team",
+    }
+    if role == "other":
+        own["columns"]["card"]["leaves_as_is"] = "A random number of each card, decided by the data team"
+    own["columns"]["income"] = {"type": "integer", "role": "sensitive"}
+
+    def with_cards():
+        table = ratings().drop(columns="pseudonym")
+        # Two customers share a card, by which only the income goes: no value is of one customer.
+        card = table["customer"].str.split().str[1].astype(int) // 2
+        return table.assign(card=("card " + card.astype(str)), income=card * 10)
+
+    settings = {"synthetic": None, "policy": "development", "anonymized": AnonymizationSettings(), "source": with_cards}
+    result = project.run(project.definitions(contract=own, **settings))
+    assert not result.success
+    said = failure_of(result) if role == "direct_identifier" else refusal(result, "anonymized")
+    assert "'income' (rows with one value are of one 'card' (not_a_person) in 100.0% of the pairs" in said
+    assert project.everything_released() == []
