@@ -17,11 +17,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from privacy_assets.columns.spelling import spelled_keys
+
 FEWEST_VALUES: Final = 10
 """Fewest values of a key, and fewest that repeat."""
 MOST_DISTINCT: Final = 0.98
 """Largest share of the rows that may have a value of their own: numbers of rows are no keys of people."""
 ALMOST_AS_MANY: Final = 0.95
+MOST_OF_A_PERSON: Final = 5
+"""Times as many rows as of any other value that one value may have without standing for a missing one."""
 MOST_ENDS: Final = 0.5
 """Largest share of codes with a rest of their own: numbers of visits repeat, serial numbers do not."""
 MOST_PAIRED: Final = 10
@@ -34,6 +38,7 @@ MOST_NEIGHBORS_APART: Final = 0.8
 """Share of the different neighbors by chance in the order of a serial number: they guess people as well as k = 5."""
 FEWEST_RUNS: Final = 1.5
 """Runs in the order of a serial number for each value: bands and dates have one."""
+IN_ORDER: Final = "in its order"
 MOST_IN_ORDER: Final = 200_000
 """Codes, pairs, or rows in an order that are examined: in the middle, or all of some values."""
 
@@ -64,7 +69,7 @@ class Candidate(NamedTuple):
 def code_column(column: pd.Series[Any]) -> CodedColumn:
     """Return the codes of a column; a single one if its values cannot be compared."""
     try:
-        codes, found = pd.factorize(column, sort=True)
+        codes, found = pd.factorize(spelled_keys(column), sort=True)
     except TypeError:
         return CodedColumn(np.zeros(len(column), np.int64), pd.Index([0]), may_number=False)
     values: pd.Index[Any] = pd.Index(found)
@@ -87,11 +92,24 @@ def _may_number(values: pd.Index[Any]) -> bool:
 def candidates_of(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
     """Yield the candidates of which enough values repeat, one at a time, because each has as many codes as rows."""
     numbering = {name: own for name, own in columns.items() if own.may_number}
-    columns_alone = (Candidate(name, own.codes, may_be_half=True) for name, own in numbering.items())
+    columns_alone = (
+        Candidate(name, _with_placeholder_missing(own.codes), may_be_half=True) for name, own in numbering.items()
+    )
     pairs, links = _pairs_of_columns(numbering), _linked_visits(numbering)
     for each in chain(columns_alone, _parts_of_codes(numbering), pairs, links, _runs(columns)):
         if _repeats(each.codes):
             yield each
+
+
+def _with_placeholder_missing(codes: Codes) -> Codes:
+    """Return codes without the most frequent value if it stands for a missing one, such as *unknown*."""
+    sizes = np.bincount(codes[codes >= 0])
+    if len(sizes) <= FEWEST_VALUES:
+        return codes
+    others, most = np.sort(sizes)[-2:]
+    if most < MOST_OF_A_PERSON * others:
+        return codes
+    return np.where(codes == sizes.argmax(), -1, codes)
 
 
 def _repeats(codes: Codes) -> bool:
@@ -186,4 +204,4 @@ def _runs(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
             if FEWEST_RUNS * (shares > 0).sum() <= runs[-1] + 1 <= by_chance:
                 codes = np.full(len(own.codes), -1)
                 codes[ordered] = runs
-                yield Candidate(name, codes, f"in its order, in runs of {other}", (other,))
+                yield Candidate(name, codes, f"{IN_ORDER}, in runs of {other}", (other,))

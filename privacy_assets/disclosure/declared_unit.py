@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from privacy_assets.columns.key_candidates import FEWEST_VALUES
+from privacy_assets.columns.key_candidates import FEWEST_VALUES, IN_ORDER
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.spelling import keys_of_rows
@@ -77,7 +77,7 @@ class UnitFinding:
         named = ", ".join(map(repr, self.related[:MOST_NAMED]))
         said = {
             "rows_of_one_person": f"{what} and goes with {named}: its rows seem to be of one person",
-            "repeated_identifier": f"{what} and identifies people, but the contract says that each person has one row",
+            "repeated_identifier": f"{what} and identifies people, but is not declared as the person of a row",
             "repeated_rows": f"every row occurs {self.n_rows // self.n_values} times or a multiple of it, as if the "
             "table had been loaded again: remove the repeats, or state whose the rows are",
             "coarser": f"{what}, and the people who share one have the same {named}: they may be parts of one person, "
@@ -134,7 +134,10 @@ class UnitDecision(NamedTuple):
 
 def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExamination:
     """Examine converted rows of a source table, with all of its columns, for the people that the contract declares."""
-    table = table.drop(columns=[name for name in contract.weights if name in table.columns])
+    weights = [name for name in contract.weights if name in table.columns]
+    # A weight goes with the labels of its stratum, and the number of a person with exact figures, too.
+    numbers = [key for key in find_unit_keys(table) if key.column in weights and key.measures] if weights else []
+    table = table.drop(columns=weights)
     persons = contract.person_columns
     # Texts that arrive as hashes may be names.
     identifiers = [
@@ -143,7 +146,8 @@ def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExaminatio
         if name in table.columns
         and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table[name].dtype))
     ]
-    return UnitExamination(persons, contract.weights, find_other_people(table, persons, identifiers))
+    found = (*(_finding(key, "rows_of_one_person") for key in numbers), *find_other_people(table, persons, identifiers))
+    return UnitExamination(persons, contract.weights, found)
 
 
 def find_other_people(
@@ -215,24 +219,31 @@ def _in_words(findings: Sequence[UnitFinding]) -> str:
     return "; ".join(each.in_words() for each in findings[:MOST_FINDINGS]) + more
 
 
-def _of_rows(table: pd.DataFrame, identifiers: Sequence[str]) -> Iterator[UnitFinding]:
-    """Yield what contradicts that each row is another person."""
+def _of_rows(table: pd.DataFrame, identifiers: Sequence[str], persons: tuple[str, ...] = ()) -> Iterator[UnitFinding]:
+    """Yield what contradicts that each row is another person, of whom `persons` are numbers."""
     strong = set()
     for key in find_unit_keys(table):
+        if key.column in persons and key.made_by.startswith(IN_ORDER):
+            yield _finding(key, "part_of_the_person" if key.is_strong else "weak")
+            continue  # as of families whose members are numbered one after the other
         if key.column not in strong:
             yield _finding(key, "rows_of_one_person" if key.is_strong else "weak")
         strong |= {key.column} if key.is_strong else set()
-    for name in identifiers:
-        if name not in strong and not names_a_place(name):
-            counts = table[name].value_counts()
-            repeated = counts[counts > 1].sum()
-            if repeated > MOST_REPEATED * len(table) and len(counts) >= FEWEST_VALUES and _are_numbers(counts.index):
-                yield UnitFinding(name, "repeated_identifier", len(counts), int(counts.sum()))
+    yield from _repeated_identifiers(table, [name for name in identifiers if name not in strong])
     # People who are alike by chance are not all alike in pairs.
     n_alike = np.unique(hash_rows((column for _, column in table.items()), len(table), 0), return_counts=True)[1]
     times = int(np.gcd.reduce(n_alike, initial=0))
     if times > 1 and len(n_alike) >= FEWEST_VALUES:
         yield UnitFinding("", "repeated_rows", len(table) // times, len(table))
+
+
+def _repeated_identifiers(table: pd.DataFrame, identifiers: Sequence[str]) -> Iterator[UnitFinding]:
+    for name in identifiers:
+        counts = table[name].value_counts()
+        repeated = counts[counts > 1].sum()
+        is_enough = repeated > MOST_REPEATED * len(table) and len(counts) >= FEWEST_VALUES
+        if is_enough and not names_a_place(name) and _are_numbers(counts.index):
+            yield UnitFinding(name, "repeated_identifier", len(counts), int(counts.sum()))
 
 
 def _are_numbers(values: pd.Index[Any]) -> bool:
@@ -253,7 +264,7 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Seque
         yield UnitFinding(together, "one_person", 1, n_rows)
     elif n_people == n_rows:
         yield UnitFinding(together, "never_repeats", n_people, n_rows)
-        yield from _of_rows(table, identifiers)
+        yield from _of_rows(table, identifiers, persons)
         return
     for name in persons if len(persons) > 1 else ():
         if table[name].nunique(dropna=False) == n_people > 1:
@@ -274,6 +285,12 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Seque
             yield _finding(key, "finer" if key.is_finer else "weak")
         else:
             yield _finding(key, "crossing" if key.has_strong_facts else "half")
+    for found in _repeated_identifiers(table, [name for name in identifiers if name not in persons]):
+        codes = pd.factorize(table[found.column])[0].astype(np.int64)
+        known = codes >= 0
+        own, its = people[known], codes[known]
+        if not determines(own, its) and not determines(its, own):
+            yield found
 
 
 def _is_of(column: pd.Series[Any], people: np.ndarray[Any, Any]) -> bool:

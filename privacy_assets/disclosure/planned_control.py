@@ -77,6 +77,8 @@ def rehearse(
     for number, own in enumerate(np.array_split(order, 4)):
         side[own] = number
     of_row = side[owner]
+    # If those who are taken for synthetic people have one row each, their key says nothing.
+    has_synthetic_people &= bool(pd.Series(owner[of_row >= 2]).duplicated().any())
     drop = [] if person is None or has_synthetic_people else [person]
     # The labels of the real records do not matter, so half of them count as originals.
     parts = {"original": of_row == 0, "synthetic": of_row >= 2, "control": of_row == 1}

@@ -293,7 +293,8 @@ def _other_people(table: pd.DataFrame, columns: Sequence[DraftedColumn], person:
     persons = () if person is None else (person,)
     known = table.dropna(subset=list(persons), ignore_index=True)
     found = find_other_people(known, persons, identifiers) if len(known) else ()
-    return [each for each in found if each.column != person and each.kind != "weak"]
+    # A finding on all columns together, such as repeated rows, is of no column that could answer it.
+    return [each for each in found if each.column in table.columns and each.column != person and each.kind != "weak"]
 
 
 def _with_units(columns: Sequence[DraftedColumn], others: Sequence[UnitFinding]) -> list[DraftedColumn]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.disclosure.declared_unit import NOT_A_PERSON, UNIT_KEY
+from privacy_assets.disclosure.declared_unit import BLOCKING, NOT_A_PERSON, UNIT_KEY
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
@@ -486,7 +486,14 @@ def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
 
 
 def _unit_table(unit: Mapping[str, Any]) -> _Table:
-    rows = [(each["column"], each["said"], each[NOT_A_PERSON] or NOT_DECLARED) for each in unit.get("findings", ())]
+    rows = [
+        (
+            each["column"],
+            each["said"],
+            each[NOT_A_PERSON] or (NOT_DECLARED if each["kind"] in BLOCKING else "not required"),
+        )
+        for each in unit.get("findings", ())
+    ]
     columns = ("Column", "Finding", "What its values number, and who decided")
     return _Table("Columns of the source whose values repeat like people", columns, rows)
 

@@ -340,3 +340,79 @@ def test_anything_else_is_no_examination(recorded):
 def test_small_tables_are_judged(n_rows):
     assert judged(hospital(n_rows, 1)[VISITS]).passed
     assert judged(hospital(n_rows, 2)[VISITS], ["patient"]).passed == (n_rows > 1)
+
+
+def test_families_whose_members_are_numbered_in_order_are_a_doubt():
+    random = np.random.default_rng(0)
+    family = np.repeat(np.arange(400), random.integers(1, 5, 400))
+    income, rent, rooms = (random.integers(1, 300, 400)[family] for _ in range(3))
+    table = pd.DataFrame(
+        {
+            "patient": [f"P{number:05d}" for number in 10_000 + np.arange(len(family))],
+            "income": income,
+            "rent": rent,
+            "rooms": rooms,
+            "age": random.integers(0, 90, len(family)),
+        }
+    )
+    found = judged(table, ["patient"])
+    assert found.passed
+    assert "people of one household one after the other" in found.doubts
+    assert not judged(table).passed
+
+
+def numbered_patients(**columns):
+    """Patients with ten visits each, and columns made of the number and the visit of each row."""
+    random = np.random.default_rng(0)
+    who, visit = np.repeat(np.arange(300), 10), np.tile(np.arange(10), 300)
+    table = pd.DataFrame({"age": random.integers(20, 80, 300)[who], "sex": random.choice(["f", "m"], 300)[who]})
+    number = random.permutation(10**6)[:300][who] + 1
+    return table.assign(
+        cost=random.integers(0, 400, len(who)), **{name: of(number, visit, random) for name, of in columns.items()}
+    )
+
+
+def test_a_number_that_is_called_a_weight_is_found_and_a_weight_of_strata_is_none():
+    table = numbered_patients(number=lambda number, *_: number)
+    weighted = {"number": {"weight": True}}
+    assert "'number' repeats (300 values" in judged(table, **weighted).reason
+    assert judged(table, number={"weight": True, "not_a_person": REASON}).passed
+    random = np.random.default_rng(1)
+    stratum = random.integers(0, 12, 2_000)
+    survey = pd.DataFrame(
+        {
+            "sex": stratum % 2,
+            "region": stratum // 2,
+            "number": 1_000 + stratum * 7,
+            "age": random.integers(20, 80, 2_000),
+        }
+    )
+    assert judged(survey, **weighted).passed
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_a_word_for_unknown_people_hides_no_number(share):
+    table = numbered_patients(
+        number=lambda number, _, random: np.where(
+            random.random(len(number)) < share, "unknown", [f"P{each}" for each in number]
+        )
+    )
+    assert "'number' repeats" in judged(table).reason
+
+
+def test_numbers_that_are_spelled_otherwise_in_each_row_are_one():
+    table = numbered_patients(
+        number=lambda number, visit, _: ["0" * own + str(each) for each, own in zip(number, visit, strict=True)]
+    )
+    assert "'number' repeats (300 values" in judged(table).reason
+
+
+def test_a_direct_identifier_that_crosses_the_declared_person_needs_a_word():
+    random = np.random.default_rng(0)
+    rated = random.random((300, 60)) < 0.3
+    customer, movie = np.nonzero(rated)
+    table = pd.DataFrame({"number": 10_000 + customer, "movie": [f"m{each}" for each in movie]})
+    table = table.assign(stars=random.integers(1, 6, len(table)))
+    assert "'number' repeats (300 values" in judged(table, ["movie"]).reason
+    assert judged(table, ["movie"], number={"not_a_person": REASON}).passed
+    assert judged(table, ["number"]).passed

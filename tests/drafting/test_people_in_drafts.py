@@ -116,3 +116,10 @@ def test_a_number_of_each_row_beside_what_repeats_like_a_person_is_asked_for(oth
     people = {name for name, each in own.items() if "person" in each}
     assert people == {"patient_id"}
     assert own["patient_id"]["person"] == (True if other == "customer_city" else "decide")
+
+
+def test_a_table_that_was_loaded_twice_is_drafted():
+    random = np.random.default_rng(0)
+    once = pd.DataFrame({"age": random.integers(18, 90, 300), "score": random.normal(50, 9, 300).round(2)})
+    draft = draft_contract(pd.concat([once, once], ignore_index=True))
+    assert list(draft.mapping["columns"]) == ["age", "score"]

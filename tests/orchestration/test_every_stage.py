@@ -75,7 +75,7 @@ def numbered() -> pd.DataFrame:
 
 def traces() -> list[str]:
     """Number synthetic people with two rows each."""
-    return [f"{TEXT} {INTEGER + row // 2}" for row in range(90)]
+    return [f"{TEXT} {INTEGER + row % 45}" for row in range(90)]
 
 
 def labels() -> pd.DataFrame:

@@ -113,7 +113,11 @@ class TestReidentification:
             ("anonymized", ["anonymized_is_as_recorded", "anonymized_was_made_of_the_recorded_tables"]),
             (
                 "source",
-                ["anonymized_was_made_of_the_recorded_tables", f"{CANDIDATES}_stands_on_the_recorded_tables"],
+                [
+                    "rows_belong_to_the_declared_people",
+                    "anonymized_was_made_of_the_recorded_tables",
+                    f"{CANDIDATES}_stands_on_the_recorded_tables",
+                ],
             ),
         ],
     )
