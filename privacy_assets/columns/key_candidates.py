@@ -69,12 +69,17 @@ class Candidate(NamedTuple):
 def code_column(column: pd.Series[Any]) -> CodedColumn:
     """Return the codes of a column; a single one if its values cannot be compared."""
     try:
-        codes, found = pd.factorize(spelled_keys(column), sort=True)
+        codes, found = pd.factorize(column, sort=True)
     except TypeError:
         return CodedColumn(np.zeros(len(column), np.int64), pd.Index([0]), may_number=False)
     values: pd.Index[Any] = pd.Index(found)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
+    # Codes that are spelled alike are one, which stands where the first of them does; names may be of several people.
+    alike = pd.factorize(spelled_keys(values.to_series()))[0]
+    is_first = ~pd.Series(alike).duplicated().to_numpy()
+    if not is_first.all() and all(any(map(str.isdigit, str(value))) for value in values[~is_first]):
+        codes, values = np.append(alike, -1)[codes], values[is_first]
     return CodedColumn(codes.astype(np.int64), values, _may_number(values))
 
 
@@ -93,7 +98,7 @@ def candidates_of(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
     """Yield the candidates of which enough values repeat, one at a time, because each has as many codes as rows."""
     numbering = {name: own for name, own in columns.items() if own.may_number}
     columns_alone = (
-        Candidate(name, _with_placeholder_missing(own.codes), may_be_half=True) for name, own in numbering.items()
+        Candidate(name, _with_placeholder_missing(own), may_be_half=True) for name, own in numbering.items()
     )
     pairs, links = _pairs_of_columns(numbering), _linked_visits(numbering)
     for each in chain(columns_alone, _parts_of_codes(numbering), pairs, links, _runs(columns)):
@@ -101,15 +106,15 @@ def candidates_of(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
             yield each
 
 
-def _with_placeholder_missing(codes: Codes) -> Codes:
-    """Return codes without the most frequent value if it stands for a missing one, such as *unknown*."""
-    sizes = np.bincount(codes[codes >= 0])
-    if len(sizes) <= FEWEST_VALUES:
-        return codes
+def _with_placeholder_missing(column: CodedColumn) -> Codes:
+    """Return codes without the most frequent text if it stands for a missing one, such as *nobody*."""
+    sizes = np.bincount(column.codes[column.codes >= 0])
+    if len(sizes) <= FEWEST_VALUES or types.is_numeric_dtype(column.distinct.dtype):
+        return column.codes
     others, most = np.sort(sizes)[-2:]
     if most < MOST_OF_A_PERSON * others:
-        return codes
-    return np.where(codes == sizes.argmax(), -1, codes)
+        return column.codes
+    return np.where(column.codes == sizes.argmax(), -1, column.codes)
 
 
 def _repeats(codes: Codes) -> bool:
