@@ -326,14 +326,22 @@ MUTANTS = (
         "disclosure",
         # Whose a row is.
         ("if key.is_coarser and key.halves:", "if False:", f"{DECLARED} -k stays_of_people"),
-        ("yield from _of_rows(table, identifiers)", "yield from _of_rows(table, ())", f"{DECLARED} -k number_of_rows"),
+        (
+            "yield from _of_rows(table, identifiers, persons)",
+            "yield from _of_rows(table, (), persons)",
+            f"{DECLARED} -k number_of_rows",
+        ),
         ("if times > 1 and", "if times > 2 and", f"{DECLARED} -k loaded_again"),
         (
             "for each in blocking if each.column not in contract.not_a_person]",
             "for each in blocking if not contract.not_a_person]",
             f"{DECLARED} -k on_another_column",
         ),
-        ("if repeated > MOST_REPEATED * len(table)", "if repeated > len(table)", f"{DECLARED} -k address_that_repeats"),
+        (
+            "is_enough = repeated > MOST_REPEATED * len(table)",
+            "if repeated > len(table)",
+            f"{DECLARED} -k address_that_repeats",
+        ),
         # The nearest person.
         (
             "pointed = np.bincount(nearest, lead**2, len(people))",

@@ -338,7 +338,7 @@ def test_figures_that_were_computed_on_people_are_withheld_on_request(project):
     assert manifest["figures"].keys() == {"privacy_budget"}
     assert manifest["figures"]["privacy_budget"]["epsilon"] == 1.0
     assert "ledger" not in manifest["figures"]["privacy_budget"]
-    assert manifest["settings"].keys() == {"split", "synthetic"}
+    assert manifest["settings"].keys() == {"unit", "split", "synthetic"}
     assert {each["value"] for each in manifest["verdicts"] if each["metric"] == "privacy_risk_score"} == {None}
     # Dagster's own record, which only the owner of the instance reads, has the figure.
     (check,) = [each for each in result.get_asset_check_evaluations() if "privacy_risk_score" in each.check_name]
