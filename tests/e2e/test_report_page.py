@@ -89,7 +89,7 @@ def without_scripts(browser, address, side):
     with opened(browser, address, DESK, java_script_enabled=False) as page:
         assert [each for each in page.requested if not each.startswith("data:")] == [address]
         assert page.locator("h1").inner_text() == f"people: {side} release"
-        assert page.get_by_text("Released, with 2 warnings").is_visible()
+        assert page.get_by_text("Released, with 3 warnings").is_visible()
         assert page.locator("#refusals tbody tr").count() == 2
         assert page.locator("img").count() >= 1
         assert page.locator("script").count() == 0
