@@ -244,8 +244,12 @@ def see_a_refusal(reader):
     words = ["refuses", "warns", "passed"]
     cells = page.locator("tr:not(:has(tr)) td:nth-child(2)").all_inner_texts()
     results = [words.index(each) for each in cells if each in words]
-    assert results.count(0) == 3
+    assert results.count(0) == 4
     assert results == sorted(results)
+    reader.finds(
+        "An attacker now [knows more rows of a person](how-to-limits.md#what-an-attacker-knows), so the assessment has "
+        "to be made again."
+    )
     reader.finds(
         "The check `release_gate` of this asset has a picture of the figures next to their limits, and the table of "
         "all verdicts: failed ones first, with advice."
