@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import group_rows, people_of_values
+from privacy_assets.columns.coding import connected, group_rows, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
 
 FEWEST_LINKED: Final = 0.01
@@ -117,9 +117,6 @@ def groups_of(released: pd.DataFrame, links: Sequence[Link], person: Codes, k: i
 
     Values that at least k people have link no rows. Rows are numbered by group, from 0.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     people, n_nodes = _People.of(person, k), len(released)
     rows, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for link in links:
@@ -130,10 +127,7 @@ def groups_of(released: pd.DataFrame, links: Sequence[Link], person: Codes, k: i
         rows.append(row[is_linked])
         nodes.append(n_nodes + group[is_linked])
         n_nodes += len(is_few)
-    edges = np.concatenate(rows), np.concatenate(nodes)
-    graph = coo_array((np.ones(len(edges[0]), np.bool_), edges), shape=(n_nodes, n_nodes))
-    groups: Codes = connected_components(graph, directed=False)[1].astype(np.int64)
-    return groups[: len(released)]
+    return connected(np.concatenate(rows), np.concatenate(nodes), n_nodes)[: len(released)]
 
 
 class _Values(NamedTuple):

@@ -506,6 +506,15 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
     return groups.astype(np.int64, copy=False), len(distinct)
 
 
+def connected(nodes: NDArray[np.int64], others: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
+    """Return the group, from 0, of each node: of those that edges between nodes and others connect."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(nodes), np.bool_), (nodes, others)), shape=(n_nodes, n_nodes))
+    return np.asarray(connected_components(edges, directed=False)[1], np.int64)
+
+
 def people_of_values(
     codes: NDArray[np.integer[Any]], n_values: int, whose: NDArray[np.integer[Any]] | None
 ) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from privacy_assets.columns.coding import connected
 from privacy_assets.columns.spelling import spelled_keys
 
 FEWEST_VALUES: Final = 10
@@ -186,12 +187,8 @@ def _linked_visits(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
 
 def _connected(before: Codes) -> Codes:
     """Return the group of each row, given the row before it, or -1."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     after = np.flatnonzero(before >= 0)
-    links = coo_array((np.ones(len(after), np.int8), (before[after], after)), (len(before), len(before)))
-    return np.asarray(connected_components(links, directed=False)[1], np.int64)
+    return connected(before[after], after, len(before))
 
 
 def _runs(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import connected
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.reidentification.candidate_index import Figures
@@ -57,15 +58,11 @@ class WorstRows(NamedTuple):
 
 def link_rows(links: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Find the groups of released rows that have a code in common in some column, directly or by other rows."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n_released = len(links[0])
     begins = n_released + np.cumsum([0, *(int(codes.max(initial=0)) + 1 for codes in links)])
     values = np.concatenate([begin + codes for begin, codes in zip(begins, links, strict=False)])
     rows = np.tile(np.arange(n_released), len(links))
-    graph = coo_array((np.ones(len(rows), np.bool_), (rows, values)), shape=(begins[-1], begins[-1]))
-    return np.asarray(connected_components(graph, directed=False)[1][:n_released], np.int64)
+    return connected(rows, values, int(begins[-1]))[:n_released]
 
 
 def read_known_rows(columns: Sequence[MaskedColumn], truth: NDArray[np.int64], n_threads: int = 1) -> KnownRows:

@@ -25,10 +25,13 @@ def contract(columns, **unit):
 
 
 def test_one_of_two_statements_says_whose_a_row_is():
-    contract({"age": AGE}, one_row_per_person=True).require_unit()
-    contract({"age": AGE, "who": KEY}).require_unit()
+    by_rows, by_key = contract({"age": AGE}, one_row_per_person=True), contract({"age": AGE, "who": KEY})
     column = pa.Column(int, metadata={"role": "other"})
-    TableContract(pa.DataFrameSchema({"age": column}, metadata={"one_row_per_person": True})).require_unit()
+    in_pandera = TableContract(pa.DataFrameSchema({"age": column}, metadata={"one_row_per_person": True}))
+    for each in (by_rows, by_key, in_pandera):
+        each.require_unit()
+    assert [each.person for each in (by_rows, by_key, in_pandera)] == [None, "who", None]
+    assert [each.one_row_per_person for each in (by_rows, by_key, in_pandera)] == [True, False, True]
 
 
 @pytest.mark.parametrize("unit", [{}, {"one_row_per_person": False}])

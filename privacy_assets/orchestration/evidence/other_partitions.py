@@ -27,30 +27,29 @@ def with_values_of_other_partitions(gathered: Gathered, storage: Storage, side: 
     table, links = gathered.table, gathered.evidence.links
     if table is None or links is None or storage.partition_key is None or side != "anonymized":
         return gathered
+    values = {name: spelled_keys(table[name]).dropna() for name in storage.release.columns_leaving(side)}
+    shares_alone = {name: (~own.duplicated(keep=False)).mean() for name, own in values.items() if len(own)}
+    others: dict[str, list[pd.Series]] = {name: [] for name, share in shares_alone.items() if share >= FEWEST_ALONE}
+    for published in _published(storage, side) if others else ():
+        for name in others.keys() & set(published.columns):
+            others[name].append(spelled_keys(published[name]).dropna())
     found = {}
-    for name in storage.release.columns_leaving(side):
-        own = spelled_keys(table[name]).dropna()
-        share_alone = (~own.duplicated(keep=False)).mean() if len(own) else 0.0
-        if share_alone < FEWEST_ALONE:
-            continue
-        others = [spelled_keys(each).dropna() for each in _published(storage, side, name)]
-        share = float(own.isin(pd.concat(others)).mean()) if others else 0.0
-        by_chance = (1 - share_alone) * sum(map(len, others)) / len(own)
+    for name, parts in others.items():
+        share = float(values[name].isin(pd.concat(parts)).mean()) if parts else 0.0
+        by_chance = (1 - shares_alone[name]) * sum(map(len, parts)) / len(values[name])
         if share >= max(FEWEST_LINKED, FEWEST_BEYOND_CHANCE * by_chance):
             found[name] = share
     links = links._replace(published_before=found)
     return replace(gathered, evidence=replace(gathered.evidence, links=links))
 
 
-def _published(storage: Storage, side: str, column: str) -> Iterator[pd.Series]:
-    """Yield a column of all releases of the other partitions that have it."""
+def _published(storage: Storage, side: str) -> Iterator[pd.DataFrame]:
+    """Yield the tables that the other partitions published."""
     whole = storage.release_store.directory(storage.release.name, side, None)
     own = storage.release_store.directory(storage.release.name, side, storage.partition_key)
     for partition in sorted(path for path in whole.glob("*/") if path != own):
         for path in _releases(partition):
-            table = pd.read_parquet(path / f"{side}.parquet")
-            if column in table.columns:
-                yield table[column]
+            yield pd.read_parquet(path / f"{side}.parquet")
 
 
 def _releases(directory: Path) -> list[Path]:
