@@ -30,7 +30,7 @@ stages.SECONDS_BETWEEN_PROGRESS_LINES = 0.1
 from privacy_assets.cli import main
 sys.exit(main())
 """
-"""The command, with progress lines of stages that take less than two seconds: how fast they are is up to the machine."""
+"""The command, with progress lines of stages of less than two seconds: how fast they are is up to the machine."""
 
 
 @pytest.fixture(scope="module")
