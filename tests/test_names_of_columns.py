@@ -71,6 +71,10 @@ CALLS = {
         lambda t: pa.assess_disclosure(GOOD, t, GOOD),
         lambda t: pa.assess_disclosure(GOOD, GOOD, t),
     ],
+    "assess_membership": [
+        lambda t: pa.assess_membership(ANONYMIZED, t),
+        lambda t: pa.assess_membership(ANONYMIZED, GOOD, t),
+    ],
     "assess_mpuccs": [
         lambda t: pa.assess_mpuccs(t, GOOD),
         lambda t: pa.assess_mpuccs(GOOD, t),
@@ -135,7 +139,14 @@ CALLS = {
 NO_TABLE_OF_THE_USER = {
     # They take a result of another function, or the names of tables that are read later.
     *("forget_in_basis", "Anonymization", "DisclosureAssessment", "LinkageAudit", "LinkerEvaluation"),
-    *("MpuccAssessment", "ReidentificationAssessment", "ReleaseOptions", "SemanticAssessment", "UtilityAssessment"),
+    *(
+        "MembershipAssessment",
+        "MpuccAssessment",
+        "ReidentificationAssessment",
+        "ReleaseOptions",
+        "SemanticAssessment",
+        "UtilityAssessment",
+    ),
     *("WeightedAssessment", "ConceptLattice", "RiskChains", "AnonymizedDataset", "CutTree", "Synthesizer"),
     *("ExternalSynthetic", "GivenSplit", "OtherReleaseSettings", "build_release_definitions"),
 }

@@ -76,6 +76,7 @@ def anonymize(table):
     along = privacy_assets.anonymize(
         table, quasi_identifiers=known, k=3, subject="person", hierarchies={"text": HALVES["text"]}
     )
+    privacy_assets.assess_membership(found[0], table)
     privacy_assets.assess_reidentification(table, along, max_known=1, hierarchies={"text": HALVES["text"]})
     privacy_assets.assess_reidentification(table, found[0], max_known=2)
     privacy_assets.assess_reidentification(table, found[0], max_known=2, curve_sample=20)

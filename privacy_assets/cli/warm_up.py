@@ -28,6 +28,7 @@ from privacy_assets.mpucc.preprocess import preprocess
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.membership import assess_membership
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.formal_context import read_formal_context
@@ -108,6 +109,7 @@ def _release_and_attack(table: pd.DataFrame) -> None:
     verify_anonymity(found.table, quasi_identifiers=KNOWN, sensitive=["area"])
     verify_anonymity(table, quasi_identifiers=["plan"], sensitive=["income"], subject="person")
     assess_reidentification(table, found)
+    assess_membership(found, table)
     of_four = table.assign(person=table["person"] // 2)
     linked = anonymize(of_four, quasi_identifiers=KNOWN, k=2, subject="person")
     assess_reidentification(of_four, linked, links=["area"], known_rows=2)

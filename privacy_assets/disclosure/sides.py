@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,17 @@ STEEPEST: Final = 40.0
 
 
 def count_shared(records: PooledRecords) -> tuple[int, bool]:
+    """Count the controls whose records are all those of an original, as `count_alike`."""
+    return count_alike(list(records.exact.real), records.n_exact.tolist(), records.people, records.n_original_people)
+
+
+def count_alike(
+    codes: Sequence[NDArray[Any]], n_codes: Sequence[int], people: NDArray[Any], n_original: int
+) -> tuple[int, bool]:
     """Count the controls whose records are all those of an original, and judge whether chance explains them.
 
-    Chance does not if a random division of the people gives this many with a probability below `CHANCE`: then the
+    ``codes`` are those of all real records, by column; the people below ``n_original`` are the originals. Chance does
+    not if a random division of the people gives this many with a probability below `CHANCE`: then the
     control contains originals, even if their person identifiers differ. Of m people with the same records c are
     controls, and these c equal an original unless c is m. c is modeled as binomial. The probability is bounded as by
     Chernoff [1]_, so fewer honest tables are refused than `CHANCE` allows.
@@ -28,21 +36,20 @@ def count_shared(records: PooledRecords) -> tuple[int, bool]:
     .. [1] H. Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum of
        observations", doi:10.1214/aoms/1177729330.
     """
-    groups = _people_alike(records)
-    n_original = records.n_original_people
+    groups = _people_alike(codes, n_codes, people)
     size = np.bincount(groups)
     n_control = np.bincount(groups[n_original:], minlength=len(size))
     n_shared = int(n_control[n_control < size].sum())
     return n_shared, _chance_of(n_shared, size, 1 - n_original / len(groups)) < CHANCE
 
 
-def _people_alike(records: PooledRecords) -> NDArray[np.int64]:
+def _people_alike(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], people: NDArray[Any]) -> NDArray[np.int64]:
     """Return a number for each person, which is the same for people with the same records."""
-    groups, n_groups = group_rows(list(records.exact.real), records.n_exact.tolist())
+    groups, n_groups = group_rows(codes, n_codes)
     # The sum of random marks does not depend on the order of a person's records.
     marks = np.random.default_rng(0).integers(0, 2**64, n_groups, np.uint64)
-    of_person = np.zeros(records.n_people, np.uint64)
-    np.add.at(of_person, records.people, marks[groups])
+    of_person = np.zeros(int(people.max()) + 1, np.uint64)
+    np.add.at(of_person, people, marks[groups])
     return np.asarray(np.unique(of_person, return_inverse=True)[1], np.int64)
 
 

@@ -280,10 +280,10 @@ def assess_reidentification(
         lacking = [name for name in given if name not in table.columns]
         require(not lacking, setting, lacking, f"columns of the release, which has {list(table.columns)}")
     names = [*quasi_identifiers, *(name for each in named for name in each)]
-    _refuse_undescribed("The release", first_model, table, names)
+    refuse_undescribed("The release", first_model, table, names)
     for other in other_releases:
         words = f"The release {other.name!r}"
-        _refuse_undescribed(words, other.used_model(), other.released(), [*names, *other.columns_to_be_described()])
+        refuse_undescribed(words, other.used_model(), other.released(), [*names, *other.columns_to_be_described()])
     n_sets = count_sets(named, len(quasi_identifiers), max_known)
     search = CurveSearch(index, k, named, quasi_identifiers, curve_sample, seed, progress, n_sets)
     search.run(max_known)
@@ -429,7 +429,7 @@ def _refuse_given(**given: object) -> None:
         )
 
 
-def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
+def refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
     """Refuse columns that are in a release although its model describes them as suppressed, such as class centers."""
     shown = [
         name

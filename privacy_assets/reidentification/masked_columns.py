@@ -142,17 +142,24 @@ def read_columns(
             continue
         try:
             source = Original(name, original[name], read_dimension(original[name]))
-            sets = used(read_mask(source, released, mask, hierarchies))
+            columns[name] = read_masked(source, released, mask, hierarchies)
         except InvalidTableError as error:
             problems.append(str(error))
             continue
-        codes, n_codes, sets = coarsen(source.dimension.codes.astype(np.int64), source.n_values, sets)
-        columns[name] = MaskedColumn(codes, n_codes, sets, partition_of(sets, n_codes))
         if on_column is not None:
             on_column(len(columns))
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Nothing was assessed.")
     return columns
+
+
+def read_masked(
+    source: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]
+) -> MaskedColumn:
+    """Read the released cells of an original column."""
+    sets = used(read_mask(source, released, mask, hierarchies))
+    codes, n_codes, sets = coarsen(source.dimension.codes.astype(np.int64), source.n_values, sets)
+    return MaskedColumn(codes, n_codes, sets, partition_of(sets, n_codes))
 
 
 def make_boxes(columns: Sequence[MaskedColumn]) -> tuple[Boxes, NDArray[np.int64]]:

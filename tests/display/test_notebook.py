@@ -15,6 +15,7 @@ import privacy_assets
 from privacy_assets import (
     anonymize,
     assess_disclosure,
+    assess_membership,
     assess_mpuccs,
     assess_reidentification,
     assess_semantic_risk,
@@ -51,6 +52,7 @@ def results() -> list[ShowsFigures]:
         assess_mpuccs(original, synthetic, control=control),
         assess_mpuccs(original, synthetic),
         assess_reidentification(original, anonymization),
+        assess_membership(anonymization, original),
         assess_semantic_risk(original, {"age": "ordinal", "job": "nominal", "<b>": "nominal"}, risk_limit=0.5),
         assess_disclosure(original, synthetic, control),
         assess_utility(original, synthetic, control),

@@ -81,6 +81,52 @@ def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: 
     return Candidates(starts, listed)
 
 
+def count_fitting(
+    points: Points, boxes: Boxes, n_codes: int, weights: NDArray[np.int64], n_threads: int = 1
+) -> NDArray[np.int64]:
+    """Sum the weights of the boxes that hold each point; as :func:`count_candidates`, with the sides exchanged."""
+    with SlicePool(n_threads) as pool:
+
+        def task(slices: Iterator[tuple[int, int]]) -> NDArray[np.int64]:
+            found = np.zeros(points.codes.shape[1], np.int64)
+            for begin, stop in slices:
+                _add(points, boxes, n_codes, begin, stop, weights, found)
+            return found
+
+        return np.asarray(np.sum(pool.run(len(boxes.sets), task), axis=0), np.int64)
+
+
+@kernel
+def _add(
+    points: Points,
+    boxes: Boxes,
+    n_codes: int,
+    begin: int,
+    stop: int,
+    weights: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Add the weights of the boxes from ``begin`` to ``stop`` to their points."""
+    n_columns, n_points = points.codes.shape
+    lists = np.empty((max(n_columns - 1, 1), n_points), np.int32)
+    sizes = np.zeros(n_columns, np.int64)
+    is_inside = np.zeros(n_codes, np.bool_)
+    for b in range(begin, stop):
+        if n_columns == 1:
+            for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
+                for i in range(points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]):
+                    found[i] += weights[b]
+            continue
+        depth = 0
+        if b > begin:
+            while depth < n_columns - 1 and boxes.sets[b, depth] == boxes.sets[b - 1, depth]:
+                depth += 1
+        for t in range(max(depth, 1), n_columns):
+            sizes[t - 1] = _filter(points, boxes, b, t, lists, sizes, is_inside)
+        for i in lists[n_columns - 2][: sizes[n_columns - 2]]:
+            found[i] += weights[b]
+
+
 @kernel
 def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64], listed: NDArray[np.int32]) -> None:
     """Write the points of each box to its position."""

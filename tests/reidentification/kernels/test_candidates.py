@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from privacy_assets.kernels import slices
 from privacy_assets.reidentification.kernels import candidates
-from privacy_assets.reidentification.kernels.candidates import Boxes, Points, count_candidates, list_candidates
+from privacy_assets.reidentification.kernels.candidates import (
+    Boxes,
+    Points,
+    count_candidates,
+    count_fitting,
+    list_candidates,
+)
 from tests.examples import examples
 from tests.reference import reidentification as reference
 
@@ -88,6 +94,19 @@ def test_the_points_of_each_box_are_listed(case):
         listed = found.points[found.starts[b] : found.starts[b + 1]].tolist()
         expected = [i for i, p in enumerate(plain) if all(code in s for code, s in zip(p, own, strict=True))]
         assert sorted(listed) == expected
+
+
+@given(cases(), st.sampled_from([1, 2]))
+@settings(max_examples=examples(100), deadline=None)
+def test_the_weights_of_the_boxes_of_each_point_are_summed(case, n_threads):
+    points, boxes, plain, _, sets = arranged(*case)
+    weights = np.arange(1, len(sets) + 1)
+    found = count_fitting(points, boxes, case[0], weights, n_threads)
+    expected = [
+        sum(w for w, own in zip(weights, sets, strict=True) if all(c in s for c, s in zip(p, own, strict=True)))
+        for p in plain
+    ]
+    assert found.tolist() == expected
 
 
 def test_what_is_raised_while_candidates_are_counted_ends_the_counting(monkeypatch):
