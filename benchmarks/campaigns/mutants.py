@@ -33,10 +33,9 @@ EXAMINED, DURABLE = "tests/disclosure/test_column_examination.py", "tests/storag
 RUNS, RECORDS = "tests/orchestration/test_gate_holds.py", "tests/orchestration/test_records_assessments.py"
 ANONYMIZED, BUDGET = "tests/orchestration/test_anonymized_release.py", "tests/orchestration/test_budget_reset.py"
 LEAVING, DISCLOSED = "tests/orchestration/test_leaving_columns.py", "tests/orchestration/test_disclosure.py"
-KEYS, LINKED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
+KEYS, TIED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
 UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
 LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
-ROW_LINKS = "tests/release/test_row_links.py"
 
 
 class Mutant(NamedTuple):
@@ -308,8 +307,8 @@ MUTANTS = (
         ('or path.lstat().st_size != entry["bytes"]:', ":", REGISTER),
         ("if found.key_id != named:", "if False:", REGISTER),
         # Rows of a person.
-        ("in evidence.found if not link.is_among(declared)]", "in evidence.found if not declared]", ROW_LINKS),
-        ('every = {"": self.links, **self.if_people}', 'every = {"": self.links}', ROW_LINKS),
+        ("in evidence.found if not link.is_among(declared)]", "in evidence.found if not declared]", LINKS),
+        ('every = {"": self.links, **self.if_people}', 'every = {"": self.links}', LINKS),
         # The report.
         ("score > SMALL_SCORE:", "score >= SMALL_SCORE:", REPORT),
         ("SMALL_SCORE = 0.3\n", "SMALL_SCORE = 0.29\n", REPORT),
@@ -354,25 +353,21 @@ MUTANTS = (
         "columns",
         ("TOLERATED: Final = 0.2\n", "TOLERATED: Final = 0.02\n", f"{KEYS} -k wrong_entries"),
         ("return len(self.facts) > 1 or", "return len(self.facts) > 0 or", f"{KEYS} -k one_row_per_person_is_strong"),
-        (
-            "if not is_its_name and not _is_coarser(key, own, most_runs):",
-            "if not is_its_name:",
-            f"{KEYS} -k per_person_is_strong",
-        ),
+        ("elif not _is_coarser(key, own, most_runs):", "else:", f"{KEYS} -k per_person_is_strong"),
         ("[1]) <= TOLERATED * by_chance", "[1]) <= by_chance", f"{KEYS} -k is_strong"),
         ("if not names_a_place(each) and _is_measure(", "if _is_measure(", f"{KEYS} -k numbers_of_places"),
     ),
     *_of(
         "anonymity",
-        ("precision >= 1 / self.k\n", "precision >= PRECISE\n", f"{LINKED} -k vague"),
-        ("minlength=len(rows)) < k\n", "minlength=len(rows)) <= k\n", f"{LINKED} -k every_pair"),
+        ("precision >= 1 / self.k\n", "precision >= PRECISE\n", f"{TIED} -k vague"),
+        ("minlength=len(rows)) < k\n", "minlength=len(rows)) <= k\n", f"{TIED} -k every_pair"),
         (
             "is_found = n_same - expected >= FEWEST_BEYOND_CHANCE *",
             "is_found = n_same - expected >= 0 *",
-            f"{LINKED} -k not_of_people",
+            f"{TIED} -k not_of_people",
         ),
-        ("return (*links, *_across(others, people))", "return tuple(links)", f"{LINKED} -k across_columns"),
-        ('return self.how != "in order" and set(', "return set(", f"{ROW_LINKS} -k order"),
+        ("return (*links, *_across(others, people))", "return tuple(links)", f"{TIED} -k across_columns"),
+        ('return self.how != "in order" and set(', "return set(", f"{LINKS} -k order"),
     ),
     *_of(
         "reidentification",
@@ -382,6 +377,7 @@ MUTANTS = (
             f"{LEFT} -k trying_everything",
         ),
         ("(n_values == 1).mean() >= CONSTANT", "(n_values == 1).mean() >= 0.9", f"{LEFT} -k constant"),
+        ("probability=1 / worst.at_least,", "probability=1 / worst.found,", f"{LEFT} -k proven_to_be_left"),
     ),
     *_of(
         "contract",

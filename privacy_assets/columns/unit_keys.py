@@ -61,6 +61,8 @@ class UnitKey:
         Those of the facts that are numbers or times of at least 20 values.
     halves : tuple of str
         Columns with which it has each pair of values once.
+    names : tuple of str
+        Columns that are other names of it: each determines the other.
     made_by : str
         How it was made of the column, if it is not the column itself.
     is_finer, is_coarser : bool
@@ -73,6 +75,7 @@ class UnitKey:
     facts: tuple[str, ...]
     measures: tuple[str, ...] = ()
     halves: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     made_by: str = ""
     is_finer: bool = False
     is_coarser: bool = False
@@ -138,7 +141,7 @@ def _unit_key(
         n_drawn = max(FEWEST_DRAWN, n_values * most_rows // len(has_value))
         has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
     key = _numbered(column[has_value])
-    held, halves = {}, []
+    held, halves, names = {}, [], []
     apart = {name: _numbered(others[name][has_value] + 1) for name in candidate.apart if name in others}
     for other, its_codes in others.items():
         own = _numbered(its_codes[has_value] + 1)
@@ -146,7 +149,9 @@ def _unit_key(
             continue
         if _determines(key, own, random):
             is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and _determines(own, key, random)
-            if not is_its_name and not _is_coarser(key, own, most_runs):
+            if is_its_name:
+                names.append(other)
+            elif not _is_coarser(key, own, most_runs):
                 held[other] = own
         if candidate.may_be_half and _is_other_half(key, own):
             halves.append(other)
@@ -160,7 +165,7 @@ def _unit_key(
     numbers = None if people is None else _numbered(people[has_value])
     is_finer = numbers is not None and _determines(key, numbers, random)
     is_coarser = numbers is not None and not is_finer and _determines(numbers, key, random)
-    told = tuple(facts), tuple(measures), tuple(halves)
+    told = tuple(facts), tuple(measures), tuple(halves), tuple(names)
     return UnitKey(candidate.column, n_values, n_rows, *told, candidate.made_by, is_finer, is_coarser)
 
 

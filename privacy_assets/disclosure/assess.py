@@ -30,14 +30,13 @@ from privacy_assets.disclosure.result import (
 )
 from privacy_assets.disclosure.scores import (
     Attack,
-    DisclosureProgress,
     Workers,
     gather_evidence,
     score_records,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
@@ -65,7 +64,7 @@ def assess_disclosure(
     synthetic_person: str | None = None,
     invented: Sequence[str] = (),
     n_threads: int | None = None,
-    progress: Callable[[DisclosureProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> DisclosureAssessment:
     """Test whether synthetic records single out, link, or allow inferences about originals more than controls.
 

@@ -15,8 +15,9 @@ from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
-from privacy_assets.disclosure.scores import Attack, DisclosureProgress, Workers
+from privacy_assets.disclosure.scores import Attack, Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.preprocess import separate_people
 from privacy_assets.setting_checks import threads_to_use
@@ -34,7 +35,7 @@ def assess_without_columns(
     person: str | None = None,
     synthetic_person: str | None = None,
     most_columns: int,
-    progress: Callable[[DisclosureProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> pd.DataFrame:
     """Assess the tables again without each column, beginning with those that are inferred most of originals.
 
@@ -60,7 +61,7 @@ def assess_without_columns(
 
 
 def _assess_again(
-    records: PooledRecords, settings: DisclosureSettings, progress: Callable[[DisclosureProgress], None] | None
+    records: PooledRecords, settings: DisclosureSettings, progress: Callable[[StageProgress], None] | None
 ) -> tuple[bool | None, float, str]:
     """Return the result of `assess_disclosure`, without the figures that are not needed."""
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from privacy_assets.disclosure.criteria import Evidence
 from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
 from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.kernels.slices import SlicePool
 
 RARE_BELOW: Final = 3
@@ -29,28 +30,15 @@ UNITS_PER_NAT: Final = 1_000
 MATCHES_AT_ONCE: Final = 32_000_000
 
 
-class DisclosureProgress(NamedTuple):
-    """A stage, such as ``singling out``, and how many of its sets, records or permutations are done."""
-
-    stage: str
-    n_done: int
-    n: int
-
-    @property
-    def bar(self) -> tuple[str, int, int]:
-        """Stage, the number done, and the total, for a progress bar."""
-        return self.stage, self.n_done, self.n
-
-
 class Workers:
     """Threads that report their progress, at the start of each stage and about twice a second.
 
     Exceptions of ``progress`` end the work.
     """
 
-    def __init__(self, n_threads: int, progress: Callable[[DisclosureProgress], None] | None) -> None:
+    def __init__(self, n_threads: int, progress: Callable[[StageProgress], None] | None) -> None:
         self.progress = progress
-        self.at = DisclosureProgress("", 0, 0)
+        self.at = StageProgress("", 0, 0)
         self.pool = SlicePool(n_threads, self.report)
 
     def __enter__(self) -> Workers:
@@ -66,7 +54,7 @@ class Workers:
 
     def begin(self, stage: str, n: int) -> None:
         """Start a stage."""
-        self.at = DisclosureProgress(stage, 0, n)
+        self.at = StageProgress(stage, 0, n)
         self.report()
 
     def counter(self, stage: str, n: int) -> Callable[[int], None]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -27,6 +27,23 @@ class HasBar(Protocol):
     def bar(self) -> tuple[str, int, int]:
         """The current stage, the number done, and the total; 0 if the total is unknown."""
         ...
+
+
+class StageProgress(NamedTuple):
+    """A stage of the work, the number of its parts that are done, and the total; 0 if the total is unknown."""
+
+    stage: str
+    n_done: int
+    n: int
+
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """The same, for a progress bar."""
+        return self
+
+    def in_words(self) -> str:
+        """Return a line for a log."""
+        return f"{self.stage}: {self.n_done:,}{f' of {self.n:,}' if self.n else ''} done"
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:

@@ -14,10 +14,10 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.display.notebook import ShowsFigures
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.linkage.distance import link_by_distance
-from privacy_assets.linkage.evaluation import LinkerProgress, evaluate_linker
+from privacy_assets.linkage.evaluation import evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import MAX_PAIRS, link_by_fellegi_sunter
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.setting_checks import is_integer, is_number, one_of, require
@@ -114,7 +114,7 @@ def audit_linkage(
     softness: float | None = None,
     seed: int = 0,
     hierarchies: Mapping[str, Hierarchy] | None = None,
-    progress: Callable[[LinkerProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> LinkageAudit:
     """Link anonymized records to the originals, and compare the links with what the known columns reveal.
 

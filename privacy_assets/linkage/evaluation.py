@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.display.notebook import ShowsFigures
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.uniform_compatibility import (
     TOLERANCE,
@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 # several milliseconds if the claim is at the limit of compatibility.
 MAX_PROGRAM_SIZE = 5_000
 MAX_WORK = 500_000
-
-
-class LinkerProgress(NamedTuple):
-    """Progress of an evaluation: its stage, ``records`` or ``linear programs``, and the number done."""
-
-    stage: str
-    n_done: int
-    n: int
-
-    @property
-    def bar(self) -> tuple[str, int, int]:
-        """Stage, the amount done, and the total, for a progress bar."""
-        return self.stage, self.n_done, self.n
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +62,7 @@ def evaluate_linker(
     *,
     known: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
-    progress: Callable[[LinkerProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> LinkerEvaluation:
     """Compare the claims of a linkage method with what the release reveals.
 
@@ -126,7 +113,7 @@ def evaluate_linker(
         # Most methods give equal claims to equal records.
         of_candidates = tests.setdefault(candidates.tobytes(), {})
         for i in records.tolist():
-            report(LinkerProgress("records", n_done, index.n_released))
+            report(StageProgress("records", n_done, index.n_released))
             n_done += 1
             if rows.indptr[i] == rows.indptr[i + 1]:
                 figures[i] = (i, len(candidates), None, 0.0, 0.0, np.nan)
@@ -197,7 +184,7 @@ class _Test:
         self.is_compatible = decide_by_program(self.inside, self.outside, tolerance=self.tolerance)
 
 
-def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> None:
+def _solve(tests: Sequence[_Test], report: Callable[[StageProgress], None]) -> None:
     """Decide the claims that quick tests leave open with linear programs."""
     sizes = [test.size for test in tests]
     if sum(sizes) > MAX_WORK or max(sizes, default=0) > MAX_PROGRAM_SIZE:
@@ -207,7 +194,7 @@ def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> 
             "close to 0 to 0, or evaluate a sample of the released records. Nothing was evaluated."
         )
     for n_done, test in enumerate(tests):
-        report(LinkerProgress("linear programs", n_done, len(tests)))
+        report(StageProgress("linear programs", n_done, len(tests)))
         test.solve()
 
 

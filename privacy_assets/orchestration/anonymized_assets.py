@@ -34,6 +34,7 @@ from privacy_assets.anonymization.result import Anonymization, AnonymizationProg
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends, withhold_records_at_risk
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.scales import scale_digests
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly
@@ -53,7 +54,6 @@ from privacy_assets.orchestration.stages import (
     stored_artifact,
 )
 from privacy_assets.reidentification.assess import assess_reidentification
-from privacy_assets.reidentification.curve import CandidateProgress
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.metrics import ANONYMITY, REIDENTIFICATION, SEMANTIC, STATISTICS, figures_of
@@ -268,7 +268,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 known_rows=release.policy.known_rows,
                 other_releases=held,
                 hierarchies=release.hierarchies,
-                progress=progress_logger(context, _sets_assessed),
+                progress=progress_logger(context, StageProgress.in_words),
                 engine=engine,
             )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
@@ -391,12 +391,6 @@ def _rows_cut(progress: AnonymizationProgress) -> str:
 
 def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[str, str]:
     return {each["column"]: each["role"] for each in describe_columns(anonymization, release.contract)}
-
-
-def _sets_assessed(progress: CandidateProgress) -> str:
-    if progress.n_sets == 0:
-        return f"{progress.n_columns_read:,} columns of the release read"
-    return f"{progress.n_sets_done:,} of at most {progress.n_sets:,} sets of known columns assessed"
 
 
 def _semantic_stage(progress: SemanticProgress) -> str:

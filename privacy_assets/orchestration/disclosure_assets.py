@@ -8,7 +8,7 @@ import dagster as dg
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.result import DisclosureAssessment
-from privacy_assets.disclosure.scores import DisclosureProgress
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -44,7 +44,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             generalized = Anonymization.from_artifact(inputs[stage])
         real_and_made = inputs["original"], inputs["synthetic"], inputs["control"]
         tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
-        assessment = assess_leakage(release, tables, progress_logger(context, _work_done))
+        assessment = assess_leakage(release, tables, progress_logger(context, StageProgress.in_words))
         metadata = dict(_metadata(release, assessment))
         if assessment.scores[LEAKAGE_DETECTED]:
             without = assess_without_columns(
@@ -54,7 +54,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
                 person=person,
                 synthetic_person=release.synthetic_person,
                 most_columns=min(max(MOST_ROWS // len(inputs["synthetic"]), 1), MOST_COLUMNS),
-                progress=progress_logger(context, lambda progress: f"without a column, {_work_done(progress)}"),
+                progress=progress_logger(context, lambda progress: f"without a column, {progress.in_words()}"),
             )
             # Not in the artifact: it is advice, not evidence.
             metadata["without_a_column"] = advice_table(without)
@@ -74,7 +74,3 @@ def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Ite
     pictures = {"excess": assessment.drawn("criteria"), "guessed": assessment.drawn("columns")}
     yield from picture_metadata(pictures).items()
     yield MADE_WITH, settings_metadata(assessment.settings)
-
-
-def _work_done(progress: DisclosureProgress) -> str:
-    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} done"

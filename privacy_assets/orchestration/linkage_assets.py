@@ -3,8 +3,8 @@
 import dagster as dg
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.linkage.audit import audit_linkage
-from privacy_assets.linkage.evaluation import LinkerProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -32,7 +32,7 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
             anonymization,
             **settings.arguments,
             hierarchies=release.hierarchies,
-            progress=progress_logger(context, _records_linked),
+            progress=progress_logger(context, StageProgress.in_words),
         )
         yield stored_artifact(
             audit.to_artifact(),
@@ -41,7 +41,3 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
         )
 
     return linkage_audit_stage
-
-
-def _records_linked(progress: LinkerProgress) -> str:
-    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} evaluated"

@@ -18,11 +18,11 @@ from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
-from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets
+from privacy_assets.reidentification.curve import CurveSearch, count_sets
 from privacy_assets.reidentification.linked_releases import LinkedReleases, RowsOfRelease
 from privacy_assets.reidentification.linked_rows import (
     LinkedRows,
@@ -35,7 +35,7 @@ from privacy_assets.reidentification.linked_rows import (
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import Artifact, EqualByContent
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
 DEFAULT_MAX_KNOWN = 3
@@ -44,7 +44,7 @@ MAX_SETS = 5000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReidentificationAssessment(ShowsFigures, ShowsPictures):
+class ReidentificationAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     """Result of :func:`assess_reidentification`; ``docs/reidentification.md`` defines the figures.
 
     Attributes
@@ -88,9 +88,6 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     records: pd.DataFrame
     settings: dict[str, Any]
 
-    def _figures(self) -> Mapping[str, object]:
-        return self.scores
-
     def _draw(self, what: str) -> Drawn:
         from privacy_assets.reidentification.pictures import draw_candidates, draw_linked_rows
 
@@ -123,17 +120,6 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
             f"The columns {sorted(wanted)} were not assessed as known. Expected one of the {len(self.curve)} sets of "
             "`curve`. Name them in `known`, and assess again."
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ReidentificationAssessment):
-            return NotImplemented
-        return (
-            (self.scores, self.settings) == (other.scores, other.settings)
-            and self.curve.equals(other.curve)
-            and self.records.equals(other.records)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def to_artifact(self) -> Artifact:
         """Write everything as plain columns under a JSON header; tuples become JSON text."""
@@ -175,7 +161,7 @@ def assess_reidentification(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    progress: Callable[[CandidateProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
     engine: Engine | None = None,
 ) -> ReidentificationAssessment:
     """Count the candidates of each released record, for many sets of columns that an attacker may know.
@@ -389,35 +375,24 @@ def _make_index(
     hierarchies: Mapping[str, Hierarchy] | None,
     keys: tuple[str, ...],
     n_threads: int | None,
-    progress: Callable[[CandidateProgress], None] | None,
+    progress: Callable[[StageProgress], None] | None,
 ) -> CandidateIndex:
     """Index the result of ``anonymize``, or a plain table with its model and truth."""
 
     def on_column(n_columns: int) -> None:
         if progress is not None:
-            progress(CandidateProgress(0, 0, n_columns))
+            progress(StageProgress("columns of the release", n_columns, 0))
 
+    options: dict[str, Any] = {"hierarchies": hierarchies, "keys": keys, "n_threads": n_threads, "on_column": on_column}
     if isinstance(released, Anonymization):
-        return CandidateIndex.of_anonymization(
-            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads, on_column=on_column
-        )
+        return CandidateIndex.of_anonymization(original, released, **options)
     if model is None or truth is None:
         lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
         raise InvalidSettingError(
             f"The release is a plain table, but {lacking} are missing. Expected a release model, and the origin of "
             "each released record: without it a wrong model would look like a low risk. Nothing was assessed."
         )
-    return CandidateIndex(
-        model,
-        original,
-        released,
-        truth,
-        hierarchies=hierarchies,
-        subject=subject,
-        keys=keys,
-        n_threads=n_threads,
-        on_column=on_column,
-    )
+    return CandidateIndex(model, original, released, truth, subject=subject, **options)
 
 
 def _refuse_given(**given: object) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from math import comb, log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.sample_intervals import mean_interval
 
@@ -34,19 +35,6 @@ INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in WITH_INTERVAL for end in ("
 MOST_COUNTED_AHEAD = 1 << 22
 
 
-class CandidateProgress(NamedTuple):
-    """Progress of an assessment; ``n_sets`` is 0 while the columns of the release are read, which comes first."""
-
-    n_sets_done: int
-    n_sets: int
-    n_columns_read: int = 0
-
-    @property
-    def bar(self) -> tuple[str, int, int]:
-        """Stage, the amount done, and the total, for a progress bar."""
-        return "sets of known columns" if self.n_sets else "reading columns", self.n_sets_done, self.n_sets
-
-
 class CurveSearch:
     """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates.
 
@@ -63,7 +51,7 @@ class CurveSearch:
         columns: tuple[str, ...],
         curve_sample: int | None,
         seed: int,
-        progress: Callable[[CandidateProgress], None] | None,
+        progress: Callable[[StageProgress], None] | None,
         n_sets: int,
     ) -> None:
         self.index, self.k, self.named, self.columns = index, k, named, columns
@@ -139,7 +127,7 @@ class CurveSearch:
 
     def _report(self, n_more: int) -> None:
         if self.progress is not None:
-            self.progress(CandidateProgress(self.n_done + n_more, self.n_sets, len(self.index.columns)))
+            self.progress(StageProgress("sets of known columns", self.n_done + n_more, self.n_sets))
 
     def _add(self, known: tuple[str, ...], chosen_as: str, rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
         """Keep the figures of a set whose candidates were counted for some records."""

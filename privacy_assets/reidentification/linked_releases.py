@@ -87,8 +87,7 @@ class LinkedReleases(LinkedRows):
         if most > 1:
             bound = self.by_release.worst(most * int(np.diff(self.place).max()), k)
             at_least, n_open = bound.at_least, bound.n_people_below + bound.n_people_open - n_below
-        outcome: Literal["refused", "not proven", "admitted"] = "not proven" if n_open else "admitted"
-        return WorstRows("refused" if n_below else outcome, at_least, int(found.min()), n_below, n_open)
+        return WorstRows(at_least, int(found.min()), n_below, n_open)
 
 
 def _joined(releases: Sequence[KnownRows]) -> KnownRows:

@@ -45,11 +45,9 @@ class KnownRows(NamedTuple):
 class WorstRows(NamedTuple):
     """The fewest people left by any ``n_rows`` rows of a person: proven, and left by rows that were found.
 
-    ``outcome`` is *admitted* if k people are proven to be left for everybody, *refused* if an attack leaves fewer, for
-    ``n_people_below``, else *not proven*, to be treated as refused. For ``n_people_open``, neither is proven.
+    An attack leaves fewer than k for ``n_people_below``. For ``n_people_open`` this is open, which counts the same.
     """
 
-    outcome: Literal["admitted", "refused", "not proven"]
     at_least: int
     found: int
     n_people_below: int
@@ -228,8 +226,7 @@ class LinkedRows:
             limit = least  # for the exact number of people
         at_least, found = (np.minimum.reduceat(sizes, self.first_of_person) for sizes in (at_least, found))
         n_below, n_open = int((found < k).sum()), int(((at_least < k) & (found >= k)).sum())
-        outcome: Literal["refused", "not proven", "admitted"] = "not proven" if n_open else "admitted"
-        return WorstRows("refused" if n_below else outcome, int(at_least.min()), int(found.min()), n_below, n_open)
+        return WorstRows(int(at_least.min()), int(found.min()), n_below, n_open)
 
     def _run(self, compute: Callable[..., None], n_items: int, *arguments: object) -> None:
         """Call a kernel for slices of the items."""

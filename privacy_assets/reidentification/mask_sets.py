@@ -30,7 +30,7 @@ from privacy_assets.columns.masks import (
     ValueSet,
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.reidentification.code_sets import CodeSets
+from privacy_assets.reidentification.code_sets import CodeSets, from_lists
 from privacy_assets.reidentification.mask_labels import (
     ANY_LABEL,
     ANYTHING,
@@ -85,11 +85,8 @@ def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchie
 
 def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
     read, values = read_released(original, column)
-    codes = np.append(codes_among(original.scale, values), original.scale.n_known)
-    # -1 indexes an additional last position for missing cells.
-    is_missing = np.arange(len(codes)) == len(values)
-    low = np.where(is_missing | (codes < 0), 1, codes)
-    return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, rows_of_values(read))
+    codes = codes_among(original.scale, values)
+    return original.ranges_of_values(read, np.where(codes < 0, 1, codes), np.where(codes < 0, 0, codes))
 
 
 def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> CodeSets:
@@ -168,7 +165,7 @@ def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> Co
     refuse(
         original, np.append(is_refused, (read.codes < 0).any()), rows, "are not sets", "JSON arrays of text and null"
     )
-    return original.lists(lists, rows)
+    return from_lists(lists, rows)
 
 
 def _mapping(
@@ -196,7 +193,7 @@ def _mapping(
     rows = rows_of_values(read)
     refuse(original, is_refused, rows, f"are not nodes of {mask.hierarchy!r} above an original value", "its labels")
     lists = [np.array(sorted(members[text]), np.int64) for text in texts]
-    return original.lists(lists, rows)
+    return from_lists(lists, rows)
 
 
 def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
@@ -230,10 +227,8 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
         width = asked + np.minimum(slack, asked * LARGEST_SLACK)
         with np.errstate(over="ignore"):
             lowest, highest = numbers - width, numbers + width
-    low = np.append(places_among(known, lowest, "left"), 1)
-    high = np.append(places_among(known, highest, "right") - 1, 0)
-    is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low, high, is_missing, rows_of_values(read))
+    low, high = places_among(known, lowest, "left"), places_among(known, highest, "right") - 1
+    return original.ranges_of_values(read, low, high)
 
 
 def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
@@ -251,10 +246,8 @@ def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNois
         )
     # Python's integers, as nanoseconds of far dates exceed 64 bits.
     known, numbers = _nanoseconds(original.scale.known), _nanoseconds(values)
-    low = np.append(np.searchsorted(known, numbers - width, side="left"), 1)
-    high = np.append(np.searchsorted(known, numbers + width, side="right") - 1, 0)
-    is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, rows_of_values(read))
+    low, high = np.searchsorted(known, numbers - width), np.searchsorted(known, numbers + width, side="right") - 1
+    return original.ranges_of_values(read, low, high)
 
 
 def _nanoseconds_of(width: object) -> int | None:
@@ -288,10 +281,9 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     first_rank = last_rank - counts + 1
     # From the decimal text of the percentage: as a product of floats, 29 % of 100 would be 28.
     window = floor(Fraction(repr(float(mask.p))) * int(counts.sum()) / 100)
-    low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
-    high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
-    is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, rows_of_values(read))
+    low = np.searchsorted(last_rank, first_rank[codes] - window)
+    high = np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1
+    return original.ranges_of_values(read, low, high)
 
 
 def _similar_text(original: Original, column: pd.Series[Any], mask: SimilarText) -> CodeSets:
@@ -310,7 +302,7 @@ def _similar_text(original: Original, column: pd.Series[Any], mask: SimilarText)
         )
     similar = SimilarTexts(texts_of(original.scale), int(mask.edits))
     lists = [similar.near(str(text)) for text in read.distinct.tolist()]
-    return original.lists([*lists, np.array([original.scale.n_known])], rows_of_values(read))
+    return from_lists([*lists, np.array([original.scale.n_known])], rows_of_values(read))
 
 
 def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
@@ -340,7 +332,7 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
         "intervals, sets, stars, or values",
     )
     found.append(reader.of_meaning(ANYTHING if mask.missing_means == "suppressed" else MISSING))
-    return original.lists([codes for codes in found if codes is not None], rows_of_values(read))
+    return from_lists([codes for codes in found if codes is not None], rows_of_values(read))
 
 
 class _LabelReader:

@@ -13,7 +13,7 @@ from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, read_column, round_floats
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.reidentification.code_sets import CodeSets, from_lists, from_ranges
+from privacy_assets.reidentification.code_sets import CodeSets, from_ranges
 
 TEXT_KINDS = ("text", "category")
 
@@ -44,10 +44,6 @@ class Original(NamedTuple):
         """Read the released column."""
         return read_column(column, f"{self.where} of the release")
 
-    def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
-        """Make sets from lists of codes."""
-        return from_lists(lists, rows)
-
     def ranges(
         self,
         low: NDArray[np.int64],
@@ -57,6 +53,11 @@ class Original(NamedTuple):
     ) -> CodeSets:
         """Make sets from ranges of codes."""
         return from_ranges(low, high, may_be_missing, self.scale.n_known, rows)
+
+    def ranges_of_values(self, read: ColumnValues, low: NDArray[np.int64], high: NDArray[np.int64]) -> CodeSets:
+        """Make sets from the ranges of distinct released values; that of a missing cell is the missing value."""
+        is_missing = np.arange(len(low) + 1) == len(low)
+        return self.ranges(np.append(low, 1), np.append(high, 0), is_missing, rows_of_values(read))
 
 
 def refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any], problem: str, expected: str) -> None:

@@ -60,9 +60,6 @@ class WeightedAssessment(ShowsFigures):
     scores: dict[str, float]
     records: pd.DataFrame
 
-    def _figures(self) -> Mapping[str, object]:
-        return self.scores
-
 
 class WeightedCandidates:
     """The probability of each original to be that of a released record.
