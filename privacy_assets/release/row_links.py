@@ -24,6 +24,10 @@ KNOWN_ROWS_ADVICE: Final = (
 PARTITIONS_ADVICE: Final = (
     "Leave such a column out (role: direct_identifier), or give each row of each partition a new random number."
 )
+SYNTHETIC_ADVICE: Final = (
+    "Give the column with the synthetic person of each row as `person` of the external records, which needs links_rows "
+    "in the contract if it is to be released. Or leave the column out (role: direct_identifier)."
+)
 USED_ADVICE: Final = "Remove links_rows: a reason that is not needed today could excuse another table."
 MOST_LINKS_SAID: Final = 20
 _HOW: Final = {
@@ -48,6 +52,8 @@ class LinkEvidence(NamedTuple):
         link such rows does what that test did (``nearest_person``), so links are only shown.
     if_people : mapping of str to sequence of Link
         Those if the values of a column numbered the people although the contract says that they do not.
+    unnamed : sequence of str
+        Columns that number people in the source, and repeat in synthetic rows of which nobody said whose they are.
     published_before : mapping of str to float
         Columns with a value of its own in almost every row, and the share of the rows whose value other partitions
         published before.
@@ -58,6 +64,7 @@ class LinkEvidence(NamedTuple):
     if_people: Mapping[str, Sequence[Link]] = {}
     published_before: Mapping[str, float] = {}
     is_tested: bool = False
+    unnamed: Sequence[str] = ()
 
     @property
     def found(self) -> list[tuple[Link, str]]:
@@ -89,6 +96,10 @@ def decide_on_links(evidence: LinkEvidence | None, declared: Mapping[str, str]) 
             f"released values link the rows of synthetic people, as the test of disclosure did: {_said(evidence.found)}"
         )
         yield LINKS_CHECK, Decision(True, said)
+        return
+    if evidence.unnamed:
+        said = f"{list(evidence.unnamed)} number the people of the source and repeat in the synthetic rows, whose "
+        yield LINKS_CHECK, Decision(False, f"{said}people are not known", SYNTHETIC_ADVICE)
         return
     if evidence.published_before:
         shares = ", ".join(

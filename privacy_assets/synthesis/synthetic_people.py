@@ -64,8 +64,8 @@ def _unanswered(contract: TableContract, table: pd.DataFrame, people: pd.DataFra
     kept = np.flatnonzero(~table.duplicated())
     codes = None if people is None else people.iloc[kept, 0].to_numpy()
     for key in find_unit_keys(table.take(kept), codes):
-        links = people is None and key.column in contract.links_rows and key.is_strong
-        if key.column not in answered and not (key.made_by or key.is_finer) and (key.has_strong_facts or links):
+        is_half = people is None and not answered.issuperset(key.halves)
+        if (key.has_strong_facts or is_half) and key.column not in answered and not (key.made_by or key.is_finer):
             yield key
 
 

@@ -13,6 +13,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.people import number_synthetic_people
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.release.policy import RequiredSettings
+from privacy_assets.release.row_links import LINKS_CHECK
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthetic_people import admit_synthetic
@@ -205,3 +206,74 @@ def test_a_declared_link_is_released_with_its_key(project):
     assert "alias" in pd.read_parquet(next(directory.glob("*.parquet"))).columns
     manifest = json.loads((directory / "manifest.json").read_text())
     assert "nearest_person_adjusted_p_value" in manifest["figures"]["disclosure_assessment"]
+
+
+@pytest.mark.parametrize("role", ["other", "direct_identifier"])
+def test_a_column_that_numbers_the_people_of_the_source_needs_the_synthetic_person_or_stays_out(project, role):
+    """Movies repeat for a person, so that the synthetic table alone does not show that its rows belong together."""
+    alias = {"type": "text", "role": role}
+    if role == "other":
+        alias |= {"leaves_as_is": "Numbers that a generator invents; A. Lovelace", "invented": True}
+    contract = {"columns": CONTRACT["columns"] | {"alias": alias}}
+
+    def aliased():
+        table = source()
+        return table.assign(alias="a" + table["customer"].str.split().str[-1])
+
+    def made():
+        kept = synthetic().rename(columns={"trace": "alias"})
+        return kept if role != "direct_identifier" else kept.drop(columns="alias")
+
+    without = definitions(project, made, None, contract=contract, source=aliased)
+    result = project.run(without)
+    if role == "direct_identifier":
+        assert result.success, refusal(result)
+        return
+    assert not result.success
+    decided = next(each for each in project.decided(without) if each.name == LINKS_CHECK)
+    assert (decided.passed, decided.severity) == (False, "error")
+    assert "['alias'] number the people of the source and repeat in the synthetic rows" in decided.reason
+    assert "as `person` of the external records" in decided.advice and "direct_identifier" in decided.advice
+    assert project.everything_released() == []
+
+
+def test_numbers_of_synthetic_rows_need_no_person(project):
+    alias = {"type": "text", "role": "other", "leaves_as_is": "Numbers of rows that a generator invents; A. Lovelace"}
+    contract = {"columns": CONTRACT["columns"] | {"alias": alias | {"invented": True}}}
+
+    def aliased():
+        table = source()
+        return table.assign(alias="a" + table["customer"].str.split().str[-1])
+
+    def made():
+        table = synthetic().drop(columns="trace")
+        return table.assign(alias=[f"r{number}" for number in range(len(table))])
+
+    result = project.run(definitions(project, made, None, contract=contract, source=aliased))
+    assert result.success, refusal(result)
+
+
+def test_a_key_without_facts_is_refused_by_the_other_half_of_the_pattern():
+    """Each synthetic person rates each movie once, and nothing is the same in all of a person's rows."""
+    random = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 20)
+    movies = np.concatenate([random.permutation(40)[:20] for _ in range(100)])
+    table = pd.DataFrame(
+        {
+            "movie": np.char.add("m", movies.astype(str)),
+            "stars": random.integers(1, 6, len(person)),
+            "year": random.integers(2000, 2006, len(person)),
+            "alias": np.char.add("a", person.astype(str)),
+        }
+    )
+    column = {"type": "text", "role": "other", "leaves_as_is": "Numbers that a generator invents; A. Lovelace"}
+    contract = TableContract.from_mapping({"columns": CONTRACT["columns"] | {"alias": column}})
+    with pytest.raises(
+        InvalidTableError, match=r"'alias' \(100 values that determine which value of movie occurs once"
+    ):
+        admit_synthetic(contract, table, None)
+    answered = {"columns": CONTRACT["columns"] | {"alias": column | {"not_a_person": "Shops of the town; A. Lovelace"}}}
+    assert len(admit_synthetic(TableContract.from_mapping(answered), table, None)) == len(table)
+    kept = TableContract.from_mapping(WITH_LINK)
+    people = pd.DataFrame({"alias": person})
+    assert list(admit_synthetic(kept, table, people).columns) == ["movie", "stars", "year", "alias"]

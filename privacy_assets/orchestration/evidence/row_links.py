@@ -5,17 +5,19 @@ from typing import Final
 
 import pandas as pd
 
-from privacy_assets.anonymity.links import find_links
+from privacy_assets.anonymity.links import PRECISE, find_links
 from privacy_assets.anonymization.anonymized_table import links_if_people, links_of
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
-from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
+from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE, ExternalSynthetic
 from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.row_links import LinkEvidence
 
 NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
+MOST_REPEATED: Final = 0.5
+"""Share of the repeats of the source from which on synthetic rows with one value belong together, as people's do."""
 EACH_ROW: Final = "each row is a person"
 
 
@@ -25,7 +27,7 @@ def with_links(gathered: Gathered, storage: Storage, side: str, source: pd.DataF
     links = None
     try:
         if side == "synthetic":
-            links = _of_synthetic(storage, gathered.table, made)
+            links = _of_synthetic(storage, gathered.table, made, source)
         elif made is not None and source is not None:
             links = _of_anonymized(storage, made, source)
     except (PrivacyAssetsError, *UNREADABLE):
@@ -45,12 +47,16 @@ def _of_anonymized(storage: Storage, anonymization: Anonymization, source: pd.Da
 
 
 def _of_synthetic(
-    storage: Storage, table: pd.DataFrame | None, generalized: Anonymization | None
+    storage: Storage, table: pd.DataFrame | None, generalized: Anonymization | None, source: pd.DataFrame | None
 ) -> LinkEvidence | None:
     """Find links between the rows of synthetic people; None if the key of these people is not readable."""
     release, policy = storage.release, storage.release.policy
     if release.synthetic_person is None:
-        return LinkEvidence(NO_PEOPLE)
+        if release.contract.person is None or not isinstance(release.synthetic, ExternalSynthetic):
+            return LinkEvidence(NO_PEOPLE)
+        if table is None or source is None:
+            return None
+        return LinkEvidence(NO_PEOPLE, unnamed=_unnamed_people(storage, table, source))
     people, _ = storage.table(SYNTHETIC_PEOPLE)
     if table is None or people is None:
         return None
@@ -59,3 +65,17 @@ def _of_synthetic(
     leakage = policy.limit_on(LEAKAGE_DETECTED)
     links = find_links(table, person, policy.people_per_class, list(release.contract.links_rows))
     return LinkEvidence("", links, is_tested=leakage is not None and leakage.blocks)
+
+
+def _unnamed_people(storage: Storage, table: pd.DataFrame, source: pd.DataFrame) -> list[str]:
+    """Return the columns that number people in the source, and repeat in synthetic rows about as often."""
+    contract, k = storage.release.contract, storage.release.policy.people_per_class
+    leaving = [name for name in storage.release.columns_leaving("synthetic") if name in table.columns]
+    links = find_links(source[leaving], source[contract.person].to_numpy(), k)
+    names = [
+        link.columns[0]
+        for link in links
+        if link.how == "alone" and link.is_found and (link.precision >= PRECISE or link.is_among(contract.links_rows))
+    ]
+    shares = {name: [each[name].dropna().duplicated(keep=False).mean() for each in (source, table)] for name in names}
+    return [name for name, (real, synthetic) in shares.items() if synthetic >= MOST_REPEATED * real]
