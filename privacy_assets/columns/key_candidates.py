@@ -40,6 +40,7 @@ MOST_NEIGHBORS_APART: Final = 0.8
 FEWEST_RUNS: Final = 1.5
 """Runs in the order of a serial number for each value: bands and dates have one."""
 IN_ORDER: Final = "in its order"
+SEPARATOR: Final = "separator"
 MOST_IN_ORDER: Final = 200_000
 """Codes, pairs, or rows in an order that are examined: in the middle, or all of some values."""
 
@@ -132,7 +133,7 @@ def _parts_of_codes(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
             if len(own_parts) < ALMOST_AS_MANY * len(numbered):
                 place_of = np.full(len(own.distinct) + 1, -1)
                 place_of[begin : begin + len(numbered)] = numbered
-                is_whole = "separator" in made_by
+                is_whole = SEPARATOR in made_by
                 yield Candidate(name, place_of[own.codes], made_by, may_be_half=is_whole, is_part=True)
 
 
@@ -143,18 +144,18 @@ def _parts(values: pd.Index[Any]) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {"without its last digit": numbers // 10, "without its last two digits": numbers // 100}
     texts, found = [str(value) for value in values], dict[str, Sequence[Any] | NDArray[Any]]()
     nearly_all = ALMOST_AS_MANY * len(texts)
-    if sum(text[-1:].isdigit() for text in texts) >= nearly_all:
-        found["without its last digit"] = [text[:-1] for text in texts]
-        found["without its last two digits"] = [text[:-2] for text in texts]
     split = [WORD.findall(text) if any(map(str.isdigit, text)) else [] for text in texts]
     if sum(len(words) > 1 for words in split) >= nearly_all:
         places = {"first": 1, "last": -1} if max(map(len, split)) > 2 else {"last": -1}
         for which, place in places.items():
             begins, ends = (["-".join(words[own]) for words in split] for own in (slice(place), slice(place, None)))
             if len(set(ends)) <= MOST_ENDS * len(texts):
-                found[f"up to its {which} separator"] = begins
+                found[f"up to its {which} {SEPARATOR}"] = begins
             if len(set(begins)) <= MOST_ENDS * len(texts):
-                found[f"after its {which} separator"] = ends
+                found[f"after its {which} {SEPARATOR}"] = ends
+    if sum(text[-1:].isdigit() for text in texts) >= nearly_all:
+        found["without its last digit"] = [text[:-1] for text in texts]
+        found["without its last two digits"] = [text[:-2] for text in texts]
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from privacy_assets.columns.key_candidates import FEWEST_VALUES, IN_ORDER
+from privacy_assets.columns.key_candidates import FEWEST_VALUES, IN_ORDER, SEPARATOR
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.spelling import keys_of_rows
@@ -46,10 +46,11 @@ NEEDS_APPROVAL: Final = ("public_release", "high_risk_data")
 
 Kind = Literal[
     "rows_of_one_person", "repeated_identifier", "repeated_rows", "coarser", "crossing", "superfluous", "one_person",
-    "part_of_the_person", "never_repeats", "finer", "half", "weak",
+    "number_in_the_person", "part_of_the_person", "never_repeats", "finer", "half", "weak",
 ]  # fmt: skip
 BLOCKING: Final = (
     "rows_of_one_person", "repeated_identifier", "repeated_rows", "coarser", "crossing", "superfluous", "one_person",
+    "number_in_the_person",
 )  # fmt: skip
 DOUBTS: Final = ("part_of_the_person", "never_repeats")
 
@@ -86,6 +87,8 @@ class UnitFinding:
             "superfluous": f"{self.column!r} alone numbers as many people as together with {named}: `person: true` "
             "belongs on one of them",
             "one_person": f"{self.column!r} has one value, so all rows would be of one person",
+            "number_in_the_person": f"{what}, and the people who share one have the same {named}: they may be visits "
+            "of one person, or members of a household. Write this part into a column of its own",
             "part_of_the_person": f"{what} and goes with {named}: the person column may number parts of people, or "
             "people of one household one after the other",
             "never_repeats": f"{self.column!r} has another person in every row: `one_row_per_person: true` says so",
@@ -272,7 +275,9 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Seque
     # Whether people share something is asked once for each person, whose rows repeat it.
     for key in find_unit_keys(table[is_first]):
         if key.has_strong_facts and key.column in persons:
-            yield _finding(key, "part_of_the_person")
+            # Of digits alone it is not clear where a number ends. A column with the same number is a finding itself.
+            is_number = SEPARATOR in key.made_by and not key.names
+            yield _finding(key, "number_in_the_person" if is_number else "part_of_the_person")
         elif key.has_strong_facts and _is_of(table[key.column], people):
             yield _finding(key, "coarser")
     for key in find_unit_keys(table, people):

@@ -274,9 +274,27 @@ def test_people_of_two_columns_together_are_accepted():
     assert not judged(table).passed
 
 
-def test_parts_of_a_person_number_are_doubted():
+@pytest.mark.parametrize("separator", ["-", " / "])
+def test_a_number_of_people_in_the_person_column_is_refused_until_it_is_a_column_of_its_own(separator):
     table = hospital(400, 8)
-    table["patient"] = table["patient"] + "-" + (table["wave"] // 2).astype(str)
+    number, stay = table["patient"], (table["wave"] // 2).astype(str)
+    table["patient"] = number + separator + stay
+    found = judged(table[VISITS], ["patient"])
+    assert not found.passed
+    assert "'patient' (up to its last separator) repeats (400 values, 4.0 rows each), and the people" in found.reason
+    assert "Write this part into a column of its own" in found.reason
+    # Then it is a finding itself, and as with a household, either word answers it.
+    table["number"] = number
+    visits, other = table[[*VISITS, "number"]], {"role": "other", "leaves_as_is": REASON}
+    assert "'number' repeats" in judged(visits, ["patient"]).reason
+    answered = judged(visits, ["patient"], number=other | {"not_a_person": REASON})
+    assert answered.passed and "'patient' (up to its last separator)" in answered.doubts
+    assert judged(visits, ["number"]).passed
+
+
+def test_digits_of_a_person_number_are_doubted():
+    table = hospital(400, 8)
+    table["patient"] = table["patient"] + (table["wave"] // 2).astype(str)
     found = judged(table[VISITS], ["patient"])
     assert found.passed
     assert "'patient' (without its last digit) repeats (400 values, 4.0 rows each) and goes with 'age'" in found.doubts
