@@ -40,20 +40,11 @@ How = Literal["alone", "together", "across", "in order"]
 class Link(NamedTuple):
     """What values of some released columns show of which rows are of one person.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        The columns, as released.
-    how : str
-        ``"alone"`` or ``"together"``: by equal values; ``"across"``: by a value of one column in the other column of
-        another row; ``"in order"``: rows that are next to each other by values that occur once.
-    share : float
-        Of the rows of people with several rows, those that have another row of the person in their group of fewer than
-        k people.
-    precision : float
-        Of the pairs of rows in such groups, those of one person.
-    is_found : bool
-        Whether it links: a share of at least 1 %, a precision of at least 1 / k, and both beyond chance.
+    They do so ``alone`` or ``together`` by equal values; ``across`` by a value of one column in the other column of
+    another row; or ``in order``, by rows that are next to each other by values that occur once. ``share`` is that of
+    the rows of people with several rows that have another row of the person in their group of fewer than k people, and
+    ``precision`` the share of the pairs of rows in such groups that are of one person. The link ``is_found`` if they
+    are at least 1 % and 1 / k, and both beyond chance.
     """
 
     columns: tuple[str, ...]
@@ -68,27 +59,13 @@ class Link(NamedTuple):
 
 
 def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
-    """Compare the values of released columns with the people of the rows.
+    """Compare the values of released columns, exactly as they leave, with the people of the rows.
 
-    Parameters
-    ----------
-    released : DataFrame
-        The columns exactly as they leave. Texts are compared in one spelling, and a missing value links nothing.
-    person : ndarray of int
-        The person of each row; rows of -1 are each of an unknown person.
-    k : int
-        People among whom a person must not be found: guessing that two rows are of one person must be right less often
-        than 1 / k. Groups of at least k people link nothing.
-    wanted : collection of str
-        Columns that may link. Unless they do so precisely, they are also tried together with the others.
+    Texts are compared in one spelling, and a missing value links nothing. Rows of person -1 are each of an unknown
+    person. Guessing that two rows are of one person must be right less often than 1 / k, and groups of at least k
+    people link nothing. The ``wanted`` columns may link; unless they do so precisely, they are also tried together with
+    the others. Returns all that was tried; nothing if no person has several rows.
 
-    Returns
-    -------
-    tuple of Link
-        All that were tried, and whether they link; empty if no person has several rows.
-
-    Notes
-    -----
     The cost is linear in the number of rows for each column; across columns, only pairs with enough values in common
     are compared. Two columns that change in a person and link only together, such as day and physician of a visit, are
     not found.

@@ -26,7 +26,7 @@ from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.nodes_of_classes import label_by_nodes
 from privacy_assets.anonymization.release import release
-from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress
+from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.sensitive_values import make_models
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
@@ -44,12 +44,12 @@ from privacy_assets.anonymization.settings import (
 )
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
 
-__all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
+__all__ = ["Anonymization", "LDiversity", "anonymize", "apply_cuts"]
 
 
 @shows_progress
@@ -73,7 +73,7 @@ def anonymize(
     direct_identifiers: Sequence[str] = (),
     seed: int = 0,
     n_threads: int | None = None,
-    progress: Callable[[AnonymizationProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
     engine: Engine | None = None,
 ) -> Anonymization:
     """Generalize the quasi-identifiers of a table until every class has at least k rows, or people.
@@ -170,7 +170,7 @@ def anonymize_with(
     settings: AnonymizeSettings,
     hierarchies: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
-    progress: Callable[[AnonymizationProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
     engine: Engine | None = None,
 ) -> Anonymization:
     """Do what :func:`anonymize` does, with its settings in one object."""
@@ -278,7 +278,7 @@ def _by_lattice(
     coded: CodedTable,
     hierarchies: object,
     settings: AnonymizeSettings,
-    progress: Callable[[AnonymizationProgress], None] | None,
+    progress: Callable[[StageProgress], None] | None,
 ) -> Anonymization:
     """Find classes by hierarchies, and release them with the labels and losses of their nodes."""
     read = read_hierarchies(hierarchies, settings.quasi_identifiers)

@@ -25,12 +25,12 @@ from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.labels import centroid_column, require_free_names
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
 from privacy_assets.anonymization.release import Cells, cells_of, describe_release
-from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.sensitive_values import SensitiveValues
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.columns.spelling import spelled_alike
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.coded_columns import CodedColumn, unload
@@ -80,7 +80,7 @@ def anonymize_coded(
     settings: AnonymizeSettings,
     *,
     n_threads: int | None = None,
-    progress: Callable[[AnonymizationProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
     with_tree: bool = True,
 ) -> AnonymizationInBatches:
     """Anonymize all columns of a coded table as `anonymize` does a frame, with the same result and errors.

@@ -22,7 +22,6 @@ from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build
 from privacy_assets.anonymization.labels import centroid_column, require_free_names, widened
 from privacy_assets.anonymization.nodes_of_classes import NodeDimension, level_columns
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale, read_dimensions
-from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.sensitive_values import (
     SensitiveValues,
     has_few_values,
@@ -37,6 +36,7 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.display.numbers import against
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 
@@ -128,7 +128,7 @@ def cut_table(
     coded: CodedTable,
     settings: AnonymizeSettings,
     n_threads: int,
-    progress: Callable[[AnonymizationProgress], None] | None,
+    progress: Callable[[StageProgress], None] | None,
     engine: Engine | None = None,
     *,
     with_cuts: bool = True,
@@ -189,7 +189,7 @@ def _attempts(
     models: Models,
     normalize: Normalization,
     n_threads: int,
-    progress: Callable[[AnonymizationProgress], None] | None,
+    progress: Callable[[StageProgress], None] | None,
     engine: Engine | None,
     *,
     with_cuts: bool,
@@ -209,7 +209,7 @@ def _attempts(
     def run(models: Models, stage: str) -> Partition:
         def on_rows(n_done: int) -> None:
             if progress is not None:
-                progress(AnonymizationProgress(f"{stage} by {normalize}", n_done, n_rows))
+                progress(StageProgress(f"{stage} by {normalize}", n_done, n_rows))
 
         if engine is not None and engine.rows_per_task is not None and has_few_values(models):
             return partition_by(

@@ -16,7 +16,6 @@ from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_coded
 from privacy_assets.anonymization.anonymized_table import roles_of
 from privacy_assets.anonymization.batches import anonymize_coded
-from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
     Bounds,
@@ -31,7 +30,7 @@ from privacy_assets.columns.masks import ReleaseModel, ValueSet, columns_of
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.notebook import ShowsFigures
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer, local_path, require
 from privacy_assets.storage.arrow_frames import as_frame
@@ -101,7 +100,7 @@ def anonymize_dataset(
     seed: int = 0,
     rows_per_part: int = ROWS_PER_PART,
     n_threads: int | None = None,
-    progress: Callable[[AnonymizationProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> AnonymizedDataset:
     """Anonymize the Parquet files in a directory, batch by batch, into Parquet files in another.
 

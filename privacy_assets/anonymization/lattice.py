@@ -14,13 +14,13 @@ from privacy_assets.anonymization.kernels.lattice import Sweep, count_nodes, swe
 from privacy_assets.anonymization.kernels.lattice_models import Column, Items, Sensitive
 from privacy_assets.anonymization.kernels.models import NO_L, Models
 from privacy_assets.anonymization.nodes_of_classes import NodeLabels, label_by_nodes, level_columns
-from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.sensitive_values import SensitiveValues, require_reachable, table_holds
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.leveled_column import LeveledColumn
 from privacy_assets.display.numbers import in_full
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError
 
 MAX_NODES = 1_000_000
@@ -83,7 +83,7 @@ def lattice_classes(
     models: Models,
     sensitive: SensitiveValues,
     people: NDArray[np.integer[Any]] | None,
-    progress: Callable[[AnonymizationProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> LatticeClasses:
     """Find classes of rows with equal nodes of their hierarchies, so that every class satisfies the models.
 
@@ -114,7 +114,7 @@ def lattice_classes(
 
     def on_nodes(_n_visited: int, _n_nodes: int, n_left: int) -> None:
         if progress is not None:
-            progress(AnonymizationProgress("sweep", n_rows - n_left, n_rows))
+            progress(StageProgress("sweep", n_rows - n_left, n_rows))
 
     n_allowed = settings.most_suppressed(n_rows)
     found = sweep_lattice(items, settings.k, n_allowed=n_allowed, progress=on_nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,19 +16,6 @@ from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.storage.artifact import Artifact, EqualByContent
-
-
-class AnonymizationProgress(NamedTuple):
-    """Progress of an anonymization."""
-
-    stage: str
-    n_rows_done: int
-    n_rows: int
-
-    @property
-    def bar(self) -> tuple[str, int, int]:
-        """Stage, the amount done, and the total, for a progress bar."""
-        return self.stage, self.n_rows_done, self.n_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

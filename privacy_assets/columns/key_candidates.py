@@ -183,13 +183,8 @@ def _linked_visits(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
         row_of[own.codes] = np.arange(len(own.codes))
         row_of[-1] = -1
         before = row_of[np.append(places, -1)[its.codes]]
-        yield Candidate(name, _connected(before), f"linked by {other}")
-
-
-def _connected(before: Codes) -> Codes:
-    """Return the group of each row, given the row before it, or -1."""
-    after = np.flatnonzero(before >= 0)
-    return connected(before[after], after, len(before))
+        after = np.flatnonzero(before >= 0)
+        yield Candidate(name, connected(before[after], after, len(before)), f"linked by {other}")
 
 
 def _runs(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:

@@ -47,26 +47,11 @@ FEW_PAIRS: Final = 8
 class UnitKey:
     """A column whose rows with one value seem to be of one person, account, household or firm.
 
-    Attributes
-    ----------
-    column : str
-        Its name.
-    n_values : int
-        Number of its values.
-    n_rows : int
-        Number of rows that have one.
-    facts : tuple of str
-        Columns that it determines, without those that one of the others determines.
-    measures : tuple of str
-        Those of the facts that are numbers or times of at least 20 values.
-    halves : tuple of str
-        Columns with which it has each pair of values once.
-    names : tuple of str
-        Columns that are other names of it: each determines the other.
-    made_by : str
-        How it was made of the column, if it is not the column itself.
-    is_finer, is_coarser : bool
-        Whether it determines the people that are given, such as a number of their visits, or is determined by them.
+    ``facts`` are the columns that it determines, without those that one of the others determines, and ``measures``
+    those of them that are numbers or times of at least 20 values. With each of the ``halves`` it has each pair of
+    values once; each of the ``names`` determines it, too. ``made_by`` is how it was made of the column, if it is not
+    the column. It ``is_finer`` if it determines the people that are given, as a number of their visits does, and
+    ``is_coarser`` if they determine it.
     """
 
     column: str
@@ -92,20 +77,11 @@ class UnitKey:
 
 
 def find_unit_keys(table: pd.DataFrame, people: Codes | None = None) -> tuple[UnitKey, ...]:
-    """Find the columns that number people or other units with several rows.
+    """Find the columns that number people or other units with several rows, among all columns of a table.
 
-    Parameters
-    ----------
-    table : DataFrame
-        All columns, also those that will not leave; any dtypes.
-    people : ndarray of int64, optional
-        Code of the person of each row, to which each key is related.
-
-    Returns
-    -------
-    tuple of UnitKey
-        Columns before what was made of them, of each the best, and those with more facts first. A table has the same
-        ones whenever it is examined.
+    Each key is related to ``people``, the code of the person of each row, if they are given. Columns come before what
+    was made of them, of each the best, and those with more facts first. A table has the same keys whenever it is
+    examined.
     """
     random = np.random.default_rng(0)
     kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
@@ -147,8 +123,8 @@ def _unit_key(
         own = _numbered(its_codes[has_value] + 1)
         if other == candidate.column or other in apart or own.max() < 1:
             continue
-        if _determines(key, own, random):
-            is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and _determines(own, key, random)
+        if determines(key, own, random):
+            is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and determines(own, key, random)
             if is_its_name:
                 names.append(other)
             elif not _is_coarser(key, own, most_runs):
@@ -158,13 +134,13 @@ def _unit_key(
     facts: list[str] = []
     for other in sorted(held, key=lambda each: -int(held[each].max())):
         known = [*apart.values(), *(held[kept] for kept in facts)]
-        if not any(_determines(each, held[other], random) for each in known):
+        if not any(determines(each, held[other], random) for each in known):
             facts.append(other)
     facts = facts if len(facts) >= candidate.fewest_facts else []
     measures = [each for each in facts if not names_a_place(each) and _is_measure(kinds[each], held[each])]
     numbers = None if people is None else _numbered(people[has_value])
-    is_finer = numbers is not None and _determines(key, numbers, random)
-    is_coarser = numbers is not None and not is_finer and _determines(numbers, key, random)
+    is_finer = numbers is not None and determines(key, numbers, random)
+    is_coarser = numbers is not None and not is_finer and determines(numbers, key, random)
     told = tuple(facts), tuple(measures), tuple(halves), tuple(names)
     return UnitKey(candidate.column, n_values, n_rows, *told, candidate.made_by, is_finer, is_coarser)
 
@@ -202,18 +178,14 @@ def _pairs(key: Codes, column: Codes) -> tuple[Codes, NDArray[np.intp]]:
     return pairs, counts[pairs]
 
 
-def determines(key: Codes, column: Codes) -> bool:
+def determines(key: Codes, column: Codes, random: np.random.Generator | None = None) -> bool:
     """Return whether each value of a key, given as codes without gaps, has one value of a column beyond chance."""
-    return _determines(key, column, np.random.default_rng(0))
-
-
-def _determines(key: Codes, column: Codes, random: np.random.Generator) -> bool:
     found = _exceptions(key, column)
     # Chance predicts at most as many as if each value of the key kept one row, or all of them the most frequent value.
     most_expected = len(key) - max(int(key.max()) + 1, int(np.bincount(column).max()))
     if found > TOLERATED * most_expected or most_expected < FEWEST_EXPECTED:
         return False
-    expected = _exceptions(key, random.permutation(column))
+    expected = _exceptions(key, (random or np.random.default_rng(0)).permutation(column))
     return expected >= FEWEST_EXPECTED and found <= TOLERATED * expected
 
 

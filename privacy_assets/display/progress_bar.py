@@ -34,7 +34,7 @@ class StageProgress(NamedTuple):
 
     stage: str
     n_done: int
-    n: int
+    n_total: int
 
     @property
     def bar(self) -> tuple[str, int, int]:
@@ -43,7 +43,7 @@ class StageProgress(NamedTuple):
 
     def in_words(self) -> str:
         """Return a line for a log."""
-        return f"{self.stage}: {self.n_done:,}{f' of {self.n:,}' if self.n else ''} done"
+        return f"{self.stage}: {self.n_done:,}{f' of {self.n_total:,}' if self.n_total else ''} done"
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:

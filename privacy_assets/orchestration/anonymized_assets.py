@@ -30,7 +30,7 @@ from privacy_assets.anonymization.records_of_people import (
     note_on_several_records,
     require_one_record_each,
 )
-from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress, drawn_classes
+from privacy_assets.anonymization.result import Anonymization, drawn_classes
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends, withhold_records_at_risk
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.scales import scale_digests
@@ -92,7 +92,7 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
         if is_synthetic:
             table = number_distinct_records(table)
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
-        progress = progress_logger(context, _rows_cut)
+        progress = progress_logger(context, StageProgress.in_words)
         gathered = why_gathered(release.engine, generalization, table)
         if gathered:
             log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
@@ -383,10 +383,6 @@ def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRele
         artifact.header["quasi_identifiers"],
         other.hierarchies,
     )
-
-
-def _rows_cut(progress: AnonymizationProgress) -> str:
-    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows assigned to classes"
 
 
 def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[str, str]:

@@ -5,7 +5,8 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.comparison.compare import ComparisonProgress, compare_admitted
+from privacy_assets.display.progress_bar import StageProgress
+from privacy_assets.orchestration.comparison.compare import compare_admitted
 from privacy_assets.orchestration.comparison.result import ReleaseOptions
 from privacy_assets.orchestration.comparison.stored import stages_compared, stored_options
 from privacy_assets.orchestration.evidence.comparisons import COMPARED, record_comparison
@@ -42,7 +43,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
             table,
             settings,
             earlier=None if earlier is None else earlier[0],
-            progress=progress_logger(context, _candidates_compared),
+            progress=progress_logger(context, StageProgress.in_words),
         )
         n_compared = int(options.settings["n_made_here"])
         record_comparison(storage, context.run.run_id, n_compared)
@@ -65,7 +66,3 @@ def _metadata(options: ReleaseOptions) -> dict[str, Any]:
             f"```yaml\n{pasted}```" if pasted else "No candidate can be proposed; the table has the reasons."
         ),
     }
-
-
-def _candidates_compared(progress: ComparisonProgress) -> str:
-    return f"{progress.n_done:,} of {progress.n_candidates:,} candidates compared; next is {progress.candidate}"

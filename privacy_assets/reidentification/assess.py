@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -275,7 +275,7 @@ def assess_reidentification(
     search.run(max_known)
     read = {name: _codes(table[name]) for name in {*links, *sensitive}}
     of_rows = link_rows([read[name] for name in links]) if links and groups is None else np.asarray(groups)
-    tied = [_Tied(*other.join(index, of_rows, original, subject)) for other in other_releases if other.key in links]
+    tied = [other.join(index, of_rows, original, subject) for other in other_releases if other.key in links]
     constant = {name: read[name] for name in sensitive}
     rows_known = of_rows if links else None, tied, constant, known_rows, seed
     several_rows, scores_of_rows = _assess_several_rows(search, *rows_known)
@@ -306,23 +306,10 @@ def assess_reidentification(
     return ReidentificationAssessment(scores, search.curve(several_rows), search.records(), settings)
 
 
-class _Tied(NamedTuple):
-    """The rows of another release that a key of people ties to groups."""
-
-    release: CandidateIndex
-    groups: NDArray[np.int64]
-
-    def rows(self, known: Sequence[str]) -> RowsOfRelease:
-        """Return the rows for an attacker who knows those of some columns that it has."""
-        own = self.release
-        columns = [name for name in known if name in own.columns]
-        return RowsOfRelease(read_known_rows(own.masked(columns), own.truth, own.n_threads), own.truth, self.groups)
-
-
 def _assess_several_rows(
     search: CurveSearch,
     groups: NDArray[np.int64] | None,
-    tied: Sequence[_Tied],
+    tied: Sequence[tuple[CandidateIndex, NDArray[np.int64]]],
     sensitive: Mapping[str, NDArray[np.int64]],
     known_rows: int | Literal["all"],
     seed: int,
@@ -340,7 +327,10 @@ def _assess_several_rows(
         if groups is not None:
             linked = LinkedRows.of_groups(rows, people, groups, *options)
             if tied:
-                releases = [RowsOfRelease(rows, index.truth, groups), *(each.rows(known) for each in tied)]
+                releases = [
+                    RowsOfRelease(rows, index.truth, groups),
+                    *(RowsOfRelease.of(*each, known) for each in tied),
+                ]
                 linked = LinkedReleases.of_releases(releases, everybody, *options)
             found = linked_curve(linked, known_rows, search.k, seed=seed)
             same = {"known": known, "n_known": len(known), "chosen_as": "linked"}

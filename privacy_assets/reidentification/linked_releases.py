@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.reidentification.linked_rows import KnownRows, LinkedRows, WorstRows
+from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.linked_rows import KnownRows, LinkedRows, WorstRows, read_known_rows
 
 
 class RowsOfRelease(NamedTuple):
@@ -23,6 +24,12 @@ class RowsOfRelease(NamedTuple):
     rows: KnownRows
     truth: NDArray[np.int64]
     groups: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, release: CandidateIndex, groups: NDArray[np.int64], known: Sequence[str]) -> RowsOfRelease:
+        """Read the rows for an attacker who knows those of some columns that the release has."""
+        columns = release.masked([name for name in known if name in release.columns])
+        return cls(read_known_rows(columns, release.truth, release.n_threads), release.truth, groups)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,22 +41,12 @@ _HOW: Final = {
 class LinkEvidence(NamedTuple):
     """What was found in exactly the table that would be released.
 
-    Attributes
-    ----------
-    whose : str
-        Why no row has another of its person, such as that each person has one row; empty if rows were compared.
-    links : sequence of Link
-        Those of the people that the contract declares.
-    is_tested : bool
-        Whether the rows are of synthetic people, whose key was used in the test of disclosure that decides. Whoever can
-        link such rows does what that test did (``nearest_person``), so links are only shown.
-    if_people : mapping of str to sequence of Link
-        Those if the values of a column numbered the people although the contract says that they do not.
-    unnamed : sequence of str
-        Columns that number people in the source, and repeat in synthetic rows of which nobody said whose they are.
-    published_before : mapping of str to float
-        Columns with a value of its own in almost every row, and the share of the rows whose value other partitions
-        published before.
+    ``whose`` says why no row has another of its person; it is empty if rows were compared. ``links`` are those of the
+    people that the contract declares, ``if_people`` those as if a column that it calls no person numbered the people.
+    ``published_before`` has columns with a value of its own in almost every row, and the share of the rows whose value
+    other partitions published before; ``unnamed`` columns that number people in the source, and repeat in synthetic
+    rows of which nobody said whose they are. If ``is_tested``, the rows are of synthetic people, whose key was used in
+    the test of disclosure that decides: whoever can link such rows does what that test did, so links are only shown.
     """
 
     whose: str = ""

@@ -503,4 +503,4 @@ def test_the_release_model_survives_json():
 def test_progress_reports_rows_and_may_end_the_work():
     seen = []
     anonymize(PATIENTS, quasi_identifiers=["age"], k=2, progress=seen.append)
-    assert seen[-1].n_rows_done == seen[-1].n_rows == 8
+    assert seen[-1].n_done == seen[-1].n_total == 8

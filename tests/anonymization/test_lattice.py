@@ -333,8 +333,8 @@ def test_the_settings_say_which_hierarchies_were_used():
 def test_progress_reports_rows_and_may_end_the_work():
     seen = []
     by_lattice(people_table(), k=30, progress=seen.append)
-    assert (seen[-1].stage, seen[-1].n_rows) == ("sweep", 400)
-    assert 370 < seen[-1].n_rows_done <= 400
+    assert (seen[-1].stage, seen[-1].n_total) == ("sweep", 400)
+    assert 370 < seen[-1].n_done <= 400
 
     def stop(_):
         raise KeyboardInterrupt

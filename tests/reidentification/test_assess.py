@@ -382,12 +382,12 @@ def test_a_greedy_chain_leads_to_all_columns():
         table, anonymize(table, quasi_identifiers=list(table), k=3), max_known=2, progress=progress.append
     )
     assert again == found
-    read = [each.n_done for each in progress if each.n == 0]
-    assert read == list(range(1, 7)) and progress[5].n == 0
+    read = [each.n_done for each in progress if each.n_total == 0]
+    assert read == list(range(1, 7)) and progress[5].n_total == 0
     progress = progress[6:]
     done = [each.n_done for each in progress]
     assert done == sorted(done) and done[0] == 0 and done[-1] == len(found.curve)
-    assert {each.n for each in progress} == {len(found.curve) + 1}
+    assert {each.n_total for each in progress} == {len(found.curve) + 1}
 
 
 def test_progress_is_reported_while_the_candidates_of_all_columns_are_counted(monkeypatch):
@@ -402,7 +402,7 @@ def test_progress_is_reported_while_the_candidates_of_all_columns_are_counted(mo
 
     monkeypatch.setattr(candidate_index, "count_candidates", counting)
     found = anonymize(PEOPLE, quasi_identifiers=["age", "zip"], k=2)
-    assess_reidentification(PEOPLE, found, progress=lambda each: seen.append(each.n))
+    assess_reidentification(PEOPLE, found, progress=lambda each: seen.append(each.n_total))
     first = seen.index("counting")
     assert seen[first + 1 : first + 3] == [4, "counted"]
 

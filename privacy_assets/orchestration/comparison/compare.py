@@ -5,14 +5,14 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 
 from privacy_assets import __version__
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
-from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
 from privacy_assets.orchestration.comparison.making import RISKS, Bench, Measured, OutOfTime, blocking_limits
@@ -30,19 +30,6 @@ from privacy_assets.utility.result import LOWER, N_ORIGINALS, PEOPLE, UPPER
 _TEXT_COLUMNS = ("candidate", "side", "digest", "failed", "problem")
 
 
-class ComparisonProgress(NamedTuple):
-    """How many candidates of a comparison are done, and the one that is begun."""
-
-    n_done: int
-    n_candidates: int
-    candidate: str
-
-    @property
-    def bar(self) -> tuple[str, int, int]:
-        """Stage, the number done, and the total, for a progress bar."""
-        return self.candidate, self.n_done, self.n_candidates
-
-
 @shows_progress
 def compare_releases(
     table: pd.DataFrame,
@@ -56,7 +43,7 @@ def compare_releases(
     assessment: AssessmentSettings | None = None,
     train_fraction: float = 0.8,
     earlier: ReleaseOptions | None = None,
-    progress: Callable[[ComparisonProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> ReleaseOptions:
     """Make candidate releases of a table, and compare their risks and their worth.
 
@@ -132,7 +119,7 @@ def compare_admitted(
     options: OptionsSettings,
     *,
     earlier: ReleaseOptions | None = None,
-    progress: Callable[[ComparisonProgress], None] | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> ReleaseOptions:
     """Compare candidates on a table that the contract of a release admitted; see `compare_releases`."""
     if not len(table):
@@ -154,7 +141,7 @@ def compare_admitted(
     made_here = set()
     for place, candidate in enumerate(chosen):
         if progress is not None:
-            progress(ComparisonProgress(place, len(chosen), str(candidate.name)))
+            progress(StageProgress(str(candidate.name), place, len(chosen)))
         for repeat in range(options.n_seeds if candidate.side == "synthetic" else 1):
             digest = _digest_of_run(release, options, candidate, repeat, content)
             run = known.get(digest) if digest else None

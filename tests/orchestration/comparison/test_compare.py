@@ -28,7 +28,6 @@ from privacy_assets import (
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison import making
-from privacy_assets.orchestration.comparison.compare import ComparisonProgress
 from privacy_assets.orchestration.settings.options import STANDARD, OptionsSettings
 from privacy_assets.pipeline.choice import best_of, table_of
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -210,7 +209,7 @@ def test_time_ends_with_what_was_done(monkeypatch):
     found = compare_releases(
         people(300), CONTRACT, POLICY, candidates=CANDIDATES[:4], limit_seconds=300, progress=begun.append
     )
-    assert begun[0] == ComparisonProgress(0, 4, "k=2")
+    assert begun[0] == ("k=2", 0, 4)
     assert len(begun) == 4
     made = found.table["n_made"].tolist()
     assert made[0] == 1
