@@ -45,7 +45,14 @@ CASES = {
     "copies 2 %, 400": (SMALL, lambda own, others, rng: with_copies(others, own, 0.02, (0, 0), rng)),
 }
 LEAST_COUNTS, BINS, PENALTIES, SHARES = (1, 2, 3, 5), (10, 20, 50, 10**9), (0.0, 2.0, 4.0, 8.0), (0.25, 0.5, 1.0, 2.0)
-AS_IT_IS = ("singling out, 20 bins", "linkability", "claims of 1", "nearest, 20 bins", "closest 0.5 %, 4", "rare text")
+AS_IT_IS = (
+    "singling out, 20 bins",
+    "linkability",
+    "claims of 1",
+    "nearest, 20 bins",
+    "closest 0.5 %, 4",
+    "rare values",
+)
 N_PERMUTATIONS, LEVEL = 999, 0.05
 
 
@@ -123,7 +130,7 @@ def all_scores(original: object, synthetic: object, control: object, max_known: 
                 closeness = scores.find_closest_records(as_it_is, attack, workers)["closeness"]
             for share in SHARES if penalty == 4 else (0.5,):
                 found[f"closest {share:g} %, {penalty:g}"] = closest(closeness, share / 100)
-        found["rare text"] = scores.count_rare_texts(as_it_is, attack)["n_rare"]
+        found["rare values"] = scores.count_rare_values(as_it_is, attack)["is_rare"].sum(axis=0)
     made = set(map(bytes, np.ascontiguousarray(as_it_is.exact.synthetic.T)))
     found["verbatim"] = np.array([bytes(own) in made for own in np.ascontiguousarray(as_it_is.exact.real.T)])
     return found

@@ -171,7 +171,7 @@ def test_every_figure_of_the_readme_is_that_of_the_run(quickstart, figures):
             f"`share_in_homogeneous_classes` is {own['certain']:.2f} |",
             f"{copies} of its records equal an original on all {own['n_columns']} columns, and only {unseen} equal one "
             f"of the people that it never saw, which corresponds to {own['cart_by_chance']} by chance",
-            f"copies of fewer than {own['undetected']} people might have gone unnoticed",
+            f"copies of whole records of fewer than {own['undetected']} people might have gone unnoticed",
             f"in classes of {WORDS[own['smallest_class_people']]}, in which one of the "
             f"{WORDS[own['n_sensitive']]} sensitive",
             "Python 3.11, 3.12 or 3.13",

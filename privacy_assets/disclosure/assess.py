@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
-from privacy_assets.disclosure.criteria import Evidence
+from privacy_assets.disclosure.criteria import Evidence, weights_of
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
     detectable_people,
     p_values,
-    permuted_sums,
+    sums_to_decide,
 )
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import (
@@ -136,7 +136,7 @@ def assess_disclosure(
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
     _require_examined(records, rows)
-    attack = Attack(attack_columns, settings.max_known, rows)
+    attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns))
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, synthetic_person, workers, divisions, others)
 
@@ -146,7 +146,7 @@ class ExaminedCriteria(NamedTuple):
 
     ``scores`` are those of people, of shape (n_people, n_criteria), ``whole`` the same as integers in ``units``,
     ``sums`` those of random divisions, of shape (n_permutations, n_criteria); ``p`` is the p value of each criterion,
-    and ``adjusted`` that for all criteria.
+    and ``adjusted`` that for all criteria with their ``weights``.
     """
 
     evidence: Evidence
@@ -155,6 +155,7 @@ class ExaminedCriteria(NamedTuple):
     whole: NDArray[np.int64]
     units: NDArray[np.float64]
     sums: NDArray[np.int64]
+    weights: NDArray[np.float64]
     p: NDArray[np.float64]
     adjusted: NDArray[np.float64]
 
@@ -165,30 +166,36 @@ def examine_criteria(
     """Score the people, and test whether the scores of the originals are higher than those of the controls."""
     evidence = gather_evidence(records, attack, workers)
     of_people = OfPeople(records, attack.rows)
-    scores = of_people.mean(score_records(records, evidence, evidence))
+    asked = attack.criteria(records).values()
+    scores = of_people.mean(score_records(asked, evidence, evidence))
     whole, units = as_integers(scores)
-    n_original = of_people.n_original
+    n_original, weights = of_people.n_original, weights_of(asked)
     report = workers.counter("permutations", n_permutations)
-    sums = permuted_sums(whole, n_original, n_permutations, divisions, report)
-    p = p_values(np.vstack([whole[:n_original].sum(axis=0), sums]))
-    return ExaminedCriteria(evidence, of_people, scores, whole, units, sums, p[0], adjusted_p_values(p))
+    sums = sums_to_decide(whole, n_original, n_permutations, weights, LEVEL, divisions, report)
+    p = p_values(sums)
+    scores = np.column_stack([scores[:, : len(asked) - 1], scores[:, len(asked) - 1 :].mean(axis=1)])
+    whole, units = whole[:, : len(asked)], units[: len(asked)]
+    adjusted = adjusted_p_values(weights * p)
+    return ExaminedCriteria(evidence, of_people, scores, whole, units, sums[1:], weights, p[0], adjusted)
 
 
 def find_power(
     examined: ExaminedCriteria,
     records: PooledRecords,
     attack: Attack,
+    n_permutations: int,
     workers: Workers,
     divisions: np.random.Generator,
     others: np.random.Generator,
 ) -> tuple[NDArray[np.float64], list[int | None]]:
     """Return the p values of the comparison of originals and controls by column, and detectable people by criterion."""
-    of_people, n_permutations = examined.of_people, len(examined.sums)
+    of_people = examined.of_people
     report = workers.counter("comparison of originals and controls", n_permutations)
     split = compare_sides(records, attack.rows, n_permutations, divisions, report)
     effect = effect_of_copies(records, attack, examined.evidence, examined.scores, of_people, workers, others)
     n_original = of_people.n_original
-    return split, detectable_people(examined.sums, examined.whole, examined.units, effect, n_original, LEVEL, others)
+    tested = examined.sums, examined.whole, examined.units, examined.weights
+    return split, detectable_people(*tested, effect, n_original, LEVEL, others)
 
 
 def is_answered(n_detectable: int, split_p_value: float) -> bool:
@@ -207,23 +214,27 @@ def _assess(
 ) -> DisclosureAssessment:
     examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
     evidence, of_people = examined.evidence, examined.of_people
-    split, copied = find_power(examined, records, attack, workers, divisions, others)
+    split, copied = find_power(examined, records, attack, settings.n_permutations, workers, divisions, others)
     rows, n_original = [], of_people.n_original
-    for j, ((name, criterion), adjusted) in enumerate(zip(records.criteria.items(), examined.adjusted, strict=True)):
+    asked = attack.criteria(records).items()
+    for j, ((name, criterion), adjusted) in enumerate(zip(asked, examined.adjusted, strict=True)):
         own = examined.scores[:, j]
         difference = difference_of_shares if criterion.share_of else difference_of_means
         excess = difference(own[:n_original], own[n_original:])
         share = None if (n := copied[j]) is None else n / n_original
         means = float(own[:n_original].mean()), float(own[n_original:].mean())
-        rows.append((name, *means, *excess, float(examined.p[j]), float(adjusted), share))
-    names = ("criterion", "original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
+        said = name, criterion.direction, criterion.weight
+        rows.append((*said, *means, *excess, float(examined.p[j]), float(adjusted), share))
+    figures = ("original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
+    names = ("criterion", "direction", "weight", *figures)
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
         _overall(criteria, float(split.min()), records, of_people)
         | _inferred(records, evidence, of_people, settings.sensitive or records.columns),
         criteria,
-        _by_column(records, evidence, of_people, settings.sensitive or records.columns),
+        _by_column(records, evidence, of_people, settings.sensitive or records.columns, attack.named),
         pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),
+        _rare_by_column(records, evidence, of_people),
         {
             ALGORITHM: algorithm_of("disclosure_assessment"),
             "spelling": SPELLING,
@@ -232,6 +243,8 @@ def _assess(
             "columns": list(records.columns),
             "synthetic_person": synthetic_person,
             "precision": records.precision,
+            "n_divisions": len(examined.sums),
+            "compared_share": float(evidence["compared_share"]),
             "confidence_level": CONFIDENCE,
             "level": LEVEL,
             "split_level": SPLIT_LEVEL,
@@ -280,21 +293,34 @@ def _inferred(records: PooledRecords, evidence: Evidence, of_people: OfPeople, n
     return {"inference_excess": excess.value, "inference_interval": [excess.low, excess.high]}
 
 
-def _by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> pd.DataFrame:
-    """Return how often claims and guesses of each column are right, for originals and for controls."""
+def _by_column(
+    records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str], named: Sequence[int]
+) -> pd.DataFrame:
+    """Return how often claims and guesses of each column are right, and named ones agree, for both sides."""
     first, rows = of_people.n_original, []
     for name in names:
         j = records.columns.index(name)
         claims, right, guessed = (
             of_people.sum(own[j]) for own in (evidence["n_claims"], evidence["n_right"], evidence["guessed"])
         )
-        for attacker, correct, n in (("claims", right, claims), ("nearest", guessed, of_people.n_records)):
+        attacks = [("claims", right, claims), ("nearest", guessed, of_people.n_records)]
+        if j in named:
+            agreed = of_people.sum(evidence["agreed"][named.index(j)])
+            attacks.append(("agreement", agreed, of_people.n_records))
+        for attacker, correct, n in attacks:
             sides = [(correct[side].sum(), n[side].sum()) for side in (slice(first), slice(first, None))]
             shares = [float(a / b) if b else np.nan for a, b in sides]
             excess = difference_of_ratios(correct, n, first)
             rows.append((name, attacker, int(sides[0][1]), int(sides[1][1]), *shares, *excess))
     columns = ["column", "attack", "n_original", "n_control", "original", "control", "excess", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _rare_by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople) -> pd.DataFrame:
+    """Count the people with a rare value that some synthetic record has, by column."""
+    has_one = np.array([of_people.sum(own) > 0 for own in evidence["is_rare"]])
+    original, control = (half.sum(axis=1) for half in np.split(has_one, [of_people.n_original], axis=1))
+    return pd.DataFrame({"column": list(records.columns), "rare_original": original, "rare_control": control})
 
 
 def _names(names: Any) -> Any:

@@ -16,7 +16,10 @@ Evidence: TypeAlias = Mapping[str, NDArray[Any]]
 """What the synthetic records reveal about each examined real record, by the names that the functions below give."""
 CLOSEST_SHARE: Final = 0.005
 FEWEST_CLOSEST: Final = 12
-"""Fewer records are not evidence: with two originals per control, 12 are all originals in 0.8 % of the divisions."""
+CHANCE_OF_CLOSEST: Final = 0.0025
+"""Probability, at most, that enough closest records to be evidence are all originals by chance."""
+NEAR_SHARE: Final = 0.1
+FEWEST_NEAR: Final = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +47,15 @@ class Criterion:
         Completes "share of originals ..." if the mean score is one; then policies can limit its excess.
     is_rationed : bool
         Whether a fixed number of records, those with the largest ``closeness``, score 1, so that copies compete.
-    needs_synthetic_people : bool
-        Whether it is only asked of synthetic records of which it is known who they belong to.
+    needs_synthetic_people, needs_named_columns : bool
+        Whether it is only asked of synthetic records of which it is known who they belong to; only if it is named what
+        attackers want to learn.
+    weight : float
+        Its p value counts as this many times itself, so that heavier criteria leave more of the level to others.
+    finds_copies : bool
+        Whether copies of whole records raise its score; if not, it has no detectable share.
+    direction : str
+        ``more`` if it asks whether the records reveal more about originals; ``fewer`` if it asks who is missing.
     """
 
     words: str
@@ -59,11 +69,19 @@ class Criterion:
     share_of: str = ""
     is_rationed: bool = False
     needs_synthetic_people: bool = False
+    needs_named_columns: bool = False
+    weight: float = 1.0
+    finds_copies: bool = True
+    direction: str = "more"
 
 
-def number_of_closest(n_records: float) -> float:
-    """Return how many of n records count as the closest."""
-    return max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
+def number_of_closest(n_records: float, share: float) -> float:
+    """Return how many of n records count as the closest, given the share of originals among the people.
+
+    If all of m are originals, the p value is ``share**m``, which must not be too large to be evidence.
+    """
+    fewest = max(FEWEST_CLOSEST, int(np.ceil(np.log(CHANCE_OF_CLOSEST) / np.log(share))))
+    return max(CLOSEST_SHARE * n_records, min(fewest, n_records))
 
 
 def _surprise_of_guesses(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
@@ -71,13 +89,18 @@ def _surprise_of_guesses(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
     return np.asarray(-np.log(np.where(rates > 0, rates, 1.0)) @ own["guessed"], np.float64)
 
 
-def _is_among_closest(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
-    """Return 1 for the closest records; records at the edge share the remaining score."""
-    closeness, all_ = own["closeness"], whole["closeness"]
-    n_closest = number_of_closest(len(all_))
-    edge = np.sort(all_)[::-1][int(np.ceil(n_closest)) - 1]
-    at_edge = (n_closest - (all_ > edge).sum()) / (all_ == edge).sum()
-    return np.asarray(np.where(closeness == edge, at_edge, closeness > edge), np.float64)
+def _is_among_largest(figures: NDArray[Any], of_all: NDArray[Any], n: float) -> NDArray[np.float64]:
+    """Return 1 for figures among the n largest of all; those at the edge share the remaining score."""
+    edge = np.sort(of_all)[::-1][int(np.ceil(n)) - 1]
+    at_edge = (n - (of_all > edge).sum()) / (of_all == edge).sum()
+    return np.asarray(np.where(figures == edge, at_edge, figures > edge), np.float64)
+
+
+def _is_absent(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
+    """Return -1 for the records that are nearest to synthetic ones, in comparison with other real records."""
+    n = len(whole["relative_distance"])
+    n_near = max(NEAR_SHARE * n, min(FEWEST_NEAR, n))
+    return -_is_among_largest(-own["relative_distance"], -whole["relative_distance"], n_near)
 
 
 COARSEN = "Coarsen or leave out the columns with the most distinct values."
@@ -133,26 +156,74 @@ CRITERIA: Final[Mapping[str, Criterion]] = {
     "near_copies": Criterion(
         words="near copies",
         law="Membership",
-        definition="1 for the 0.5 % of the records (at least 12) with the most surprising closest synthetic record",
+        definition="1 for the 0.5 % of the records with the most surprising closest synthetic record: at least 12, and "
+        "so many that they are all originals by chance with a probability of at most 0.25 %",
         question="Is some synthetic record surprisingly close?",
         not_answered="copies of so few people that they might have gone unnoticed",
         what_helps="Round numbers that are repeated exactly, use larger leaves or a smoother synthesizer, and never "
         "copy or interpolate between records.",
         needs="scores.find_closest_records",
-        score=_is_among_closest,
+        score=lambda own, whole: _is_among_largest(own["closeness"], whole["closeness"], float(whole["n_closest"])),
         share_of="with a near copy",
         is_rationed=True,
     ),
-    "rare_text": Criterion(
-        words="rare texts",
+    "rare_values": Criterion(
+        words="rare values",
         law="Membership",
-        definition="number of x's text values that fewer than three real people have and that also occur in a "
-        "synthetic record",
-        question="Do synthetic records have texts that fewer than 3 people have?",
-        not_answered="texts that the synthesizer invented",
-        what_helps="Leave out the column, or let the synthesizer redraw its rare values.",
-        needs="scores.count_rare_texts",
-        score=lambda own, _: own["n_rare"],
+        definition="number of x's values, of any kind but booleans, that fewer than three real people have and that "
+        "also occur in a synthetic record",
+        question="Do synthetic records have values that fewer than 3 people have?",
+        not_answered="values that the synthesizer invented",
+        what_helps="Leave out the column or round its numbers (`precision`), or let the synthesizer redraw rare texts. "
+        "Numbers must be drawn between those of several people: redrawing them is not enough, since neighbors differ "
+        "by little.",
+        needs="scores.count_rare_values",
+        score=lambda own, _: own["is_rare"].sum(axis=0),
+    ),
+    "shifted_copies": Criterion(
+        words="shifted copies",
+        law="Singling out",
+        definition="subtract each synthetic record that equals x in all columns but numbers and moments of at least "
+        "three values. Count the real people who share the difference with some synthetic record, minus those who "
+        "share its opposite: differences of two samples of one population are symmetric. The score is the square of "
+        "the largest count beyond zero. The difference zero is a copy and does not count",
+        question="Do synthetic records differ from many people's by one and the same amount?",
+        not_answered="shifts with noise, shifts of few people, factors",
+        what_helps="Make whole records anew, instead of moving copies by a constant, such as all dates by some weeks, "
+        "or repeating records with another value in one column.",
+        needs="shifted_copies.count_shared_differences",
+        score=lambda own, _: own["n_beyond_opposite"] ** 2,
+        weight=4.0,
+        finds_copies=False,
+    ),
+    "absence": Criterion(
+        words="absence",
+        law="Membership",
+        definition="-1 for the tenth of the records (at least 30) with the smallest log((s + 1) / (r + 1)), otherwise "
+        "0; s is Gower's distance to the nearest synthetic record, r that to the nearest record of another person",
+        question="Are there fewer synthetic records near the people than near others, so that gaps show who is there?",
+        not_answered="gaps around few people, or so narrow that others have them, too",
+        what_helps="Do not drop records because they are close to originals: who is missing around them is then known. "
+        "Use a synthesizer whose records need no filter, and draw again.",
+        needs="scores.measure_distances",
+        score=_is_absent,
+        weight=4.0,
+        finds_copies=False,
+        direction="fewer",
+    ),
+    "absence_inferred": Criterion(
+        words="absence in inferences",
+        law="Membership",
+        definition="minus the score of the inference by the nearest record",
+        question="Are values of the people guessed worse than those of others, so that failing shows who is there?",
+        not_answered="gaps around few people",
+        what_helps="Do not drop records because they are close to originals, and use no loss that pushes records away "
+        "from them.",
+        needs="scores.guess_from_nearest",
+        score=lambda own, whole: -_surprise_of_guesses(own, whole),
+        weight=4.0,
+        finds_copies=False,
+        direction="fewer",
     ),
     "nearest_person": Criterion(
         words="nearest person",
@@ -168,12 +239,36 @@ CRITERIA: Final[Mapping[str, Criterion]] = {
         score=lambda own, _: own["pointed"],
         needs_synthetic_people=True,
     ),
+    "attribute_agreement": Criterion(
+        words="agreement on a named attribute",
+        law="Inference",
+        definition="if it is named what attackers know or want to learn: minus the logarithm of the share of real "
+        "people with x's values on the known columns and a wanted one, if some synthetic record has the same. Of "
+        "several wanted columns, that with the sum over the originals farthest beyond random divisions counts",
+        question="Does a synthetic record have what an attacker knows of a person and what he wants to learn?",
+        not_answered="attackers who know other columns",
+        what_helps="Coarsen the wanted column or the known ones, or make them with larger leaves or more noise.",
+        needs="scores.find_agreement",
+        score=lambda own, _: own["agreement"].T,
+        needs_named_columns=True,
+        finds_copies=False,
+    ),
 }
 
 
-def criteria_asked(*, has_synthetic_people: bool) -> dict[str, Criterion]:
-    """Return the criteria that are asked of synthetic records, with or without a person key."""
-    return {name: own for name, own in CRITERIA.items() if has_synthetic_people or not own.needs_synthetic_people}
+def criteria_asked(*, has_synthetic_people: bool, has_named_columns: bool) -> dict[str, Criterion]:
+    """Return the criteria that are asked of synthetic records; the one with several scores is the last."""
+    return {
+        name: own
+        for name, own in CRITERIA.items()
+        if (has_synthetic_people or not own.needs_synthetic_people)
+        and (has_named_columns or not own.needs_named_columns)
+    }
+
+
+def weights_of(asked: Iterable[Criterion]) -> NDArray[np.float64]:
+    """Return the weights of the p values of criteria, of shape (n_criteria,)."""
+    return np.array([each.weight for each in asked])
 
 
 def criteria_in_words(names: Iterable[str]) -> str:

@@ -67,14 +67,15 @@ def _assess_again(
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     n_examined = people_to_examine(records.n_real, records.n_synthetic, settings.sample)
     known = np.array(settings.known_of(records.columns))
-    attack = Attack(known, settings.max_known, draw_people(records, n_examined, others))
+    rows = draw_people(records, n_examined, others)
+    attack = Attack(known, settings.max_known, rows, settings.wanted_of(records.columns))
     with Workers(threads_to_use(None), progress) as workers:
         examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
-        failed = [name for name, p in zip(records.criteria, examined.adjusted, strict=True) if p <= LEVEL]
+        failed = [name for name, p in zip(attack.criteria(records), examined.adjusted, strict=True) if p <= LEVEL]
         least = float(examined.adjusted.min())
         if failed:
             return True, least, criteria_in_words(failed)
-        split, copied = find_power(examined, records, attack, workers, divisions, others)
+        split, copied = find_power(examined, records, attack, settings.n_permutations, workers, divisions, others)
     n_detectable = sum(n is not None for n in copied)
     return False if is_answered(n_detectable, float(split.min())) else None, least, ""
 

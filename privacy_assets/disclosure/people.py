@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.criteria import CRITERIA, Evidence, number_of_closest
+from privacy_assets.disclosure.criteria import CRITERIA, Evidence
 from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, plant_copies, score_records
 
@@ -42,9 +42,10 @@ class OfPeople:
 class PlantedCopies:
     """The amounts that copies of some people, drawn at random, add to their scores.
 
-    ``added`` has them by person, of shape (n_copied, n_criteria); ``closeness`` is that of the records of these people,
-    ``owner`` the place of the person of each record in ``added``, and ``of_others`` the closeness of all records
-    without copies, the closest first: all of the ``n_records`` that are examined, or a sample.
+    ``added`` has them by person, of shape (n_copied, n_criteria); 0 for criteria that do not find copies.
+    ``closeness`` is that of the records of these people, ``owner`` the place of the person of each record in ``added``,
+    and ``of_others`` the closeness of all records without copies, the closest first: all of the ``n_records`` that are
+    examined, or a sample. ``n_closest`` of them count as the closest.
     """
 
     added: NDArray[np.float64]
@@ -52,6 +53,7 @@ class PlantedCopies:
     owner: NDArray[np.int64]
     of_others: NDArray[np.int32]
     n_records: int
+    n_closest: float
 
     def draw(self, m: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what copies of m people add to their scores, and the remaining share of each score for all others.
@@ -69,7 +71,7 @@ class PlantedCopies:
 
     def _closest(self, times: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
         """Return the rationed score of each person, copied this many times, and the remaining share of others."""
-        n_closest, weight = number_of_closest(self.n_records), self.n_records / len(self.of_others)
+        n_closest, weight = self.n_closest, self.n_records / len(self.of_others)
         others = self.of_others[: int(np.ceil(n_closest / weight))]
         closeness = np.concatenate([self.closeness, others])
         n_each = np.concatenate([times[self.owner].astype(float), np.full(len(others), weight)])
@@ -100,12 +102,15 @@ def effect_of_copies(
     # All records of each person, unless a person has more than there are synthetic records.
     rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
-    found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence)
+    found = gather_evidence(planted, replace(attack, rows=rows), workers, evidence)
     of_copied = OfPeople(records, rows)
-    copied = of_copied.mean(score_records(records, found, evidence))
-    added = np.asarray(copied - scores[np.searchsorted(of_people.people, of_copied.people)], np.float64)
-    of_others = np.sort(evidence["closeness"])[::-1]
-    return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows))
+    asked = attack.criteria(records).values()
+    finding = [place for place, criterion in enumerate(asked) if criterion.finds_copies]
+    copied = of_copied.mean(score_records((each for each in asked if each.finds_copies), found, evidence))
+    added = np.zeros((of_copied.n, len(asked)))
+    added[:, finding] = copied - scores[np.searchsorted(of_people.people, of_copied.people)][:, finding]
+    of_others, n_closest = np.sort(evidence["closeness"])[::-1], float(evidence["n_closest"])
+    return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows), n_closest)
 
 
 def people_to_examine(n_real: int, n_synthetic: int, sample: int | None) -> int | None:

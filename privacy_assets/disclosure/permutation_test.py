@@ -24,6 +24,11 @@ N_COMPARED: Final = 399
 MOST_ONE_BY_ONE: Final = 200
 """The effect of more copies on the sums of a division is drawn from a normal distribution."""
 STEP: Final = 1.1
+UNDECIDED: Final = (0.5, 1.6)
+"""Of p values between these multiples of the level, more divisions could change the decision: four standard errors."""
+MOST_PERMUTATIONS: Final = 9_999
+STANDARDIZED: Final = 1e9
+"""Standardized sums are integers in this unit."""
 
 
 class EffectOfCopies(Protocol):
@@ -69,11 +74,39 @@ def permuted_sums(
     return sums if n_drawn == n_original else scores.sum(axis=0) - sums
 
 
+def sums_to_decide(
+    scores: NDArray[np.int64],
+    n_original: int,
+    n_permutations: int,
+    weights: NDArray[np.float64],
+    level: float,
+    rng: np.random.Generator,
+    on_done: Callable[[int], None] | None = None,
+) -> NDArray[np.int64]:
+    """Return the originals' sums by criterion, the real division first, then random ones.
+
+    There are ten times as many random ones, at most `MOST_PERMUTATIONS`, if that could change whether the smallest
+    adjusted p value is at most the level: otherwise a criterion of weight 4 would have to exceed all divisions.
+    ``scores`` are of shape (n_people, n_scores), the last ones those of the last criterion.
+    """
+
+    def divided(n: int) -> NDArray[np.int64]:
+        return permuted_sums(scores, n_original, n, rng, on_done)
+
+    sums = np.vstack([scores[:n_original].sum(axis=0), divided(n_permutations)])
+    more = min(10 * n_permutations + 9, MOST_PERMUTATIONS) - n_permutations
+    if more > 0:
+        p = float(adjusted_p_values(weights * p_values(joined(sums, len(weights)))).min())
+        if UNDECIDED[0] * level < p <= UNDECIDED[1] * level:
+            sums = np.vstack([sums, divided(more)])
+    return joined(sums, len(weights))
+
+
 def p_values(sums: NDArray[Any]) -> NDArray[np.float64]:
     """Return one-sided p values: for each sum, the share of all divisions (rows) with a sum at least as large."""
     p = np.empty(sums.shape)
     for j, own in enumerate(sums.T):
-        p[:, j] = 1.0 - np.searchsorted(np.sort(own), own, side="left") / len(own)
+        p[:, j] = (len(own) - np.searchsorted(np.sort(own), own, side="left")) / len(own)
     return p
 
 
@@ -94,10 +127,21 @@ def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
+def joined(sums: NDArray[np.int64], n_criteria: int) -> NDArray[np.int64]:
+    """Join the sums of several scores of the last criterion: the largest, each standardized by its own divisions."""
+    if sums.shape[1] <= n_criteria:
+        return sums
+    several = sums[:, n_criteria - 1 :].astype(float)
+    spread = several.std(axis=0)
+    largest = ((several - several.mean(axis=0)) / np.where(spread > 0, spread, 1)).max(axis=1)
+    return np.column_stack([sums[:, : n_criteria - 1], np.rint(largest * STANDARDIZED).astype(np.int64)])
+
+
 def detectable_people(
     sums: NDArray[np.int64],
     scores: NDArray[np.int64],
     units: NDArray[np.float64],
+    weights: NDArray[np.float64],
     effect: EffectOfCopies,
     n_original: int,
     level: float,
@@ -105,29 +149,35 @@ def detectable_people(
 ) -> list[int | None]:
     """Return by score the smallest number of copied originals that it would have detected, with probability `POWER`.
 
-    ``scores`` and their ``sums`` in random divisions are in ``units``. None means that even copies of all would go
-    unnoticed. Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people,
-    so the difference to detect is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. The required
-    number of standard deviations is that of the permutations at the level that remains for one of several scores. Sums
-    of few copies are not normal, and if copies of some people add nothing, it matters who is copied; so the smallest
-    number is raised until trials detect it.
+    ``scores`` and their ``sums`` in random divisions are in ``units``; ``weights`` are those of the p values. None
+    means that even copies of all would go unnoticed. Of m copies with additional scores d, the permuted originals get
+    their share f = n_original / n_people, so the difference to detect is m (1 - f) d. Its variance among permutations
+    grows by m f (1 - f) d**2. The required number of standard deviations is that of the permutations at the level that
+    remains for one of several scores. Sums of few copies are not normal, and if copies of some people add nothing, it
+    matters who is copied; so the smallest number is raised until trials detect it.
     """
-    needed = needed_deviations(sums, scores, n_original, level)
+    needed = needed_deviations(sums, scores, weights, n_original, level)
     variances = scores.astype(float).var(axis=0) * units**2
     found = people_to_detect(needed, variances, effect.added, len(scores), n_original)
-    return raise_until_detected(found, (sums - sums.mean(axis=0)) * units, effect, len(scores), n_original, level, rng)
+    deviations = (sums - sums.mean(axis=0)) * units
+    return raise_until_detected(found, deviations, weights, effect, len(scores), n_original, level, rng)
 
 
 def needed_deviations(
-    sums: NDArray[np.int64], scores: NDArray[np.int64], n_original: int, level: float
+    sums: NDArray[np.int64],
+    scores: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    n_original: int,
+    level: float,
 ) -> NDArray[np.float64]:
     """Return by how many standard deviations a sum must exceed the mean of its random divisions to be detected."""
     n_people, share = len(scores), n_original / len(scores)
-    least = np.sort(p_values(sums).min(axis=1))
+    least = np.sort((weights * p_values(sums)).min(axis=1))
     # If all people have equal scores, every division is as probable as the real one.
-    level_of_each = min(float(least[max(int(level * len(least)) - 1, 0)]), level)
-    needed = np.full(sums.shape[1], NormalDist().inv_cdf(1 - level_of_each))
-    for j in range(sums.shape[1]):
+    joint_level = min(float(least[max(int(level * len(least)) - 1, 0)]), level)
+    needed = np.empty(sums.shape[1])
+    for j, level_of_each in enumerate(joint_level / weights):
+        needed[j] = NormalDist().inv_cdf(1 - level_of_each)
         own = sums[:, j].astype(float)
         spread = np.sqrt(scores[:, j].astype(float).var() * n_people * share * (1 - share))
         if spread > 0:
@@ -158,6 +208,7 @@ def people_to_detect(
 def raise_until_detected(
     found: Sequence[int | None],
     deviations: NDArray[np.float64],
+    weights: NDArray[np.float64],
     effect: EffectOfCopies,
     n_people: int,
     n_original: int,
@@ -169,7 +220,7 @@ def raise_until_detected(
     ``deviations`` are the sums of random divisions minus their mean; the others are as for `detectable_people`.
     """
     m = min((own for own in found if own is not None), default=None)
-    while m is not None and not _are_detected(m, deviations, effect, n_original / n_people, level, rng):
+    while m is not None and not _are_detected(m, deviations, weights, effect, n_original / n_people, level, rng):
         m = None if m == n_original else min(max(m + 1, int(m * STEP)), n_original)
     return [None if own is None or m is None else max(own, m) for own in found]
 
@@ -177,6 +228,7 @@ def raise_until_detected(
 def _are_detected(
     m: int,
     deviations: NDArray[np.float64],
+    weights: NDArray[np.float64],
     effect: EffectOfCopies,
     share: float,
     level: float,
@@ -184,7 +236,7 @@ def _are_detected(
 ) -> bool:
     """Return whether `POWER` of `N_TRIALS` trials detect m copied people; trials end once this is decided."""
     n_missed, most = 0, int(N_TRIALS * (1 - POWER) + 1e-9)
-    for is_detected in islice(trials(m, deviations, effect, share, level, rng), N_TRIALS):
+    for is_detected in islice(trials(m, deviations, weights, effect, share, level, rng), N_TRIALS):
         n_missed += not is_detected
         if n_missed > most:
             return False
@@ -194,6 +246,7 @@ def _are_detected(
 def trials(
     m: int,
     deviations: NDArray[np.float64],
+    weights: NDArray[np.float64],
     effect: EffectOfCopies,
     share: float,
     level: float,
@@ -219,19 +272,20 @@ def trials(
             normal = rng.standard_normal((n_others, d.shape[1])) * np.sqrt(np.maximum(roots, 0.0) * share * (1 - share))
             of_others = share * d.sum(axis=0) + normal @ vectors.T
         sums = left * deviations[drawn] + np.vstack([of_real, of_others])
-        yield is_detected(np.rint(sums / unit), level)
+        yield is_detected(np.rint(sums / unit), weights, level)
 
 
-def is_detected(sums: NDArray[Any], level: float) -> bool:
-    """Return whether any of the `adjusted_p_values` of the `p_values` of all sums is at most a level.
+def is_detected(sums: NDArray[Any], weights: NDArray[np.float64], level: float) -> bool:
+    """Return whether any of the `adjusted_p_values` of the weighted `p_values` of all sums is at most a level.
 
     The smallest is the share of divisions in which any sum is as extreme for its criterion as the most extreme sum of
     the first division, so only the largest sums of each criterion matter.
     """
-    n_as_large = int((sums >= sums[0]).sum(axis=0).min())
-    if n_as_large / len(sums) > level:
+    n_as_large = float((weights * (sums >= sums[0]).sum(axis=0)).min())
+    if n_as_large / (weights.min() * len(sums)) > level:
         return False
-    if n_as_large == len(sums):
-        return level >= 1
-    less_extreme = np.partition(sums, len(sums) - 1 - n_as_large, axis=0)[len(sums) - 1 - n_as_large]
-    return bool((sums > less_extreme).any(axis=1).mean() <= level)
+    is_as_extreme = np.zeros(len(sums), np.bool_)
+    for own, n in zip(sums.T, (n_as_large / weights + 1e-9).astype(int), strict=True):
+        place = len(own) - 1 - n
+        is_as_extreme |= True if place < 0 else own > np.partition(own, place)[place]
+    return bool(is_as_extreme.mean() <= level)

@@ -17,9 +17,9 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
     A difference right of the line means that originals are revealed more. Adjusted p values up to ``level`` count as
     found; ``is_answered`` is false if the tables cannot answer the question.
     """
-    figure = new_figure(6, 2.8)
-    axes = figure.subplots()
     rows = criteria.to_dict("records")
+    figure = new_figure(6, 0.8 + 0.33 * len(rows))
+    axes = figure.subplots()
     most = REACH
     for place, row in enumerate(reversed(rows)):
         half = (row["high"] - row["low"]) / 2

@@ -16,9 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL
+from privacy_assets.disclosure.criteria import number_of_closest, weights_of
 from privacy_assets.disclosure.people import OfPeople, PlantedCopies, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     as_integers,
+    joined,
     needed_deviations,
     people_to_detect,
     permuted_sums,
@@ -45,9 +47,13 @@ N_PERMUTATIONS: Final = 499
 
 
 class Rehearsal(NamedTuple):
-    """Scores of people for records that copy nobody, of shape (n_scored, n_criteria), and the effect of copies."""
+    """Scores of people for records that copy nobody, of shape (n_scored, n_scores), and the effect of copies.
+
+    ``weights`` are of shape (n_criteria,); the last criterion can have several scores.
+    """
 
     scores: NDArray[np.float64]
+    weights: NDArray[np.float64]
     effect: PlantedCopies
     n_people: int
     records_per_person: float
@@ -89,13 +95,14 @@ def rehearse(
     known = np.array(settings.known_of(columns))
     records = pool_records(frames, people)
     rows = draw_people(records, MOST_SCORED, rng)
-    attack = Attack(known, _size_of_sets(len(known), settings.max_known), rows)
+    attack = Attack(known, _size_of_sets(len(known), settings.max_known), rows, settings.wanted_of(columns))
     with Workers(threads_to_use(n_threads), None) as workers:
         evidence = gather_evidence(records, attack, workers)
         of_people = OfPeople(records, rows)
-        scores = of_people.mean(score_records(records, evidence, evidence))
+        asked = attack.criteria(records).values()
+        scores = of_people.mean(score_records(asked, evidence, evidence))
         effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
-    return Rehearsal(scores, effect, n_people, len(table) / n_people, settings)
+    return Rehearsal(scores, weights_of(asked), effect, n_people, len(table) / n_people, settings)
 
 
 def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
@@ -119,14 +126,17 @@ def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic:
     drawn = rehearsal.scores[rng.integers(0, len(rehearsal.scores), n_drawn)]
     whole, units = as_integers(drawn)
     n_drawn_original = people_in_original(n_drawn, share)
-    sums = permuted_sums(whole, n_drawn_original, N_PERMUTATIONS, rng)
-    needed = needed_deviations(sums, whole, n_drawn_original, LEVEL)
-    variances = rehearsal.scores.var(axis=0)
+    weights = rehearsal.weights
+    sums = joined(permuted_sums(whole, n_drawn_original, N_PERMUTATIONS, rng), len(weights))
+    whole, units = whole[:, : len(weights)], units[: len(weights)]
+    needed = needed_deviations(sums, whole, weights, n_drawn_original, LEVEL)
+    variances = rehearsal.scores[:, : len(weights)].var(axis=0)
     copied = people_to_detect(needed, variances, rehearsal.effect.added, n_examined, n_examined_original)
     # The spread of sums grows with the square root of the number of people.
     deviations = (sums - sums.mean(axis=0)) * units * np.sqrt(n_examined / n_drawn)
-    effect = replace(rehearsal.effect, n_records=round(n_examined * n_each))
-    copied = raise_until_detected(copied, deviations, effect, n_examined, n_examined_original, LEVEL, rng)
+    n_records = round(n_examined * n_each)
+    effect = replace(rehearsal.effect, n_records=n_records, n_closest=number_of_closest(n_records, share))
+    copied = raise_until_detected(copied, deviations, weights, effect, n_examined, n_examined_original, LEVEL, rng)
     least = min((m for m in copied if m is not None), default=None)
     if least is None:
         return ControlSize(n_original, n_control, None)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, as_numbers, group_rows
 from privacy_assets.columns.unknown_values import UnknownValues
-from privacy_assets.disclosure.criteria import Criterion, criteria_asked
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
@@ -81,11 +80,6 @@ class PooledRecords:
     precision: dict[str, int | str]
     unknown_values: UnknownValues
     synthetic_people: NDArray[np.int64] | None = None
-
-    @property
-    def criteria(self) -> dict[str, Criterion]:
-        """The criteria that are asked of these records."""
-        return criteria_asked(has_synthetic_people=self.synthetic_people is not None)
 
     @property
     def n_real(self) -> int:

@@ -36,12 +36,16 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         originals minus that of controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``;
         ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
     criteria : DataFrame
-        One row per criterion: mean score of originals and of controls, their difference with its interval, p values.
+        One row per criterion: whether ``more`` or ``fewer`` is asked, the weight of its p value, mean score of
+        originals and of controls, their difference with its interval, p values.
     sensitive : DataFrame
-        By column and attack (``claims`` of sets, the ``nearest`` record): how often values are right for originals and
-        for controls, and the difference with its interval. ``n_original`` and ``n_control`` count claims or records.
+        By column and attack (``claims`` of sets, the ``nearest`` record, ``agreement`` on what a named attacker wants):
+        how often values are right for originals and for controls, and the difference with its interval.
+        ``n_original`` and ``n_control`` count claims or records.
     split : DataFrame
         By column, whether originals and controls differ in it, regardless of the synthetic records.
+    rare : DataFrame
+        By column, how many originals and controls have a rare value that some synthetic record has.
     settings : dict
         All settings that affect the result, as JSON values.
     """
@@ -61,12 +65,13 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
     criteria: pd.DataFrame
     sensitive: pd.DataFrame
     split: pd.DataFrame
+    rare: pd.DataFrame
     settings: dict[str, Any]
 
     @property
     def columns(self) -> pd.DataFrame:
-        """By column, the share of synthetic values that nobody has; see `frame_of`."""
-        return frame_of(self.settings["unknown_values"])
+        """By column, the share of synthetic values that nobody has (see `frame_of`), and people with ``rare`` ones."""
+        return self.rare.merge(frame_of(self.settings["unknown_values"]), on="column", how="left")
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores
@@ -94,14 +99,20 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
                 f"They reveal more about originals than about controls: {criteria_in_words(seen)} "
                 f"(smallest adjusted p value {number(found['adjusted_p_value'])})."
             )
+            if "rare_values" in set(seen):
+                worst = self.rare.iloc[(self.rare["rare_original"] - self.rare["rare_control"]).argmax()]
+                said.append(
+                    f"Most rare values are in column {worst['column']!r}: of {worst['rare_original']:,} originals and "
+                    f"{worst['rare_control']:,} controls."
+                )
         elif blind := said_of_blind(self.settings["unknown_values"]):
             said.append(blind)
         else:
             said.append(f"No leak was detected (smallest adjusted p value {number(found['adjusted_p_value'])}).")
         if share is not None:
             said.append(
-                f"Copies of fewer than {found['detectable_people']:,} people ({percent(share)} of the originals) might "
-                "have gone unnoticed."
+                f"Copies of whole records of fewer than {found['detectable_people']:,} people ({percent(share)} of the "
+                "originals) might have gone unnoticed."
             )
         else:
             said.append("Even copies of all originals would have gone unnoticed: the tables are too small.")
@@ -118,15 +129,14 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
 
     def to_artifact(self) -> Artifact:
         """Return everything as plain columns with a JSON header."""
-        frames = {"criteria": self.criteria, "sensitive": self.sensitive, "split": self.split}
+        frames = {"criteria": self.criteria, "sensitive": self.sensitive, "split": self.split, "rare": self.rare}
         return Artifact("DisclosureAssessment", {"scores": self.scores, "settings": self.settings}, frames)
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> DisclosureAssessment:
         """Read the output of :meth:`to_artifact`."""
-        criteria, sensitive, split = (artifact.frames[name] for name in ("criteria", "sensitive", "split"))
-        header = artifact.header
-        return cls(dict(header["scores"]), criteria, sensitive, split, dict(header["settings"]))
+        frames = {name: artifact.frames[name] for name in ("criteria", "sensitive", "split", "rare")}
+        return cls(scores=dict(artifact.header["scores"]), settings=dict(artifact.header["settings"]), **frames)
 
 
 def difference_of_means(originals: NDArray[np.float64], controls: NDArray[np.float64]) -> Estimate:

@@ -5,7 +5,7 @@ No score uses who is an original. Definitions: ``docs/disclosure.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import combinations
@@ -14,16 +14,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import people_of_values
-from privacy_assets.disclosure.criteria import Evidence
+from privacy_assets.columns.coding import group_rows, people_of_values
+from privacy_assets.disclosure.criteria import Criterion, Evidence, criteria_asked, number_of_closest
 from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
-from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
+from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values, nearest_distances
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.kernels.slices import SlicePool
 
 RARE_BELOW: Final = 3
-"""A text value that fewer people have is rare."""
+"""A value that fewer people have is rare."""
 EQUALITY: Final = 4.0
 """Closeness of an equal value beyond that of its frequency, in nats; a copy loses it for each different value."""
 UNITS_PER_NAT: Final = 1_000
@@ -83,11 +83,15 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """Columns that an attacker knows, the size of the largest sets of them, and the real records to score."""
+    """Columns that an attacker knows, the size of the largest sets of them, and the real records to score.
+
+    Who knows columns that are not ``named`` wants to learn each of those.
+    """
 
     known: NDArray[np.int64]
     max_known: int
     rows: NDArray[np.int64]
+    named: tuple[int, ...] = ()
 
     @property
     def sets(self) -> NDArray[np.int64]:
@@ -96,13 +100,22 @@ class Attack:
         found = [own for n in range(1, size + 1) for own in combinations(self.known.tolist(), n)]
         return np.array([[*own, *[-1] * (size - len(own))] for own in found], np.int64)
 
+    def criteria(self, records: PooledRecords) -> dict[str, Criterion]:
+        """Return the criteria that are asked of these records."""
+        has_people = records.synthetic_people is not None
+        return criteria_asked(has_synthetic_people=has_people, has_named_columns=bool(self.named))
+
 
 def gather_evidence(
     records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
 ) -> Evidence:
-    """Examine real records; ``whole`` is the evidence on more records than are examined now, if there is some."""
+    """Examine real records for all criteria.
+
+    If there is evidence on more records, ``whole``, these are copied ones: only criteria that find copies are asked.
+    """
     found: dict[str, NDArray[Any]] = {}
-    for place in dict.fromkeys(criterion.needs for criterion in records.criteria.values()):
+    asked = [each for each in attack.criteria(records).values() if whole is None or each.finds_copies]
+    for place in dict.fromkeys(criterion.needs for criterion in asked):
         module, _, function = place.rpartition(".")
         found |= getattr(import_module(f"privacy_assets.disclosure.{module}"), function)(
             records, attack, workers, whole
@@ -110,9 +123,12 @@ def gather_evidence(
     return found
 
 
-def score_records(records: PooledRecords, own: Evidence, whole: Evidence) -> NDArray[np.float64]:
-    """Return the scores of all criteria, of shape (n_scored, n_criteria), given the evidence on all records."""
-    return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in records.criteria.values()])
+def score_records(asked: Iterable[Criterion], own: Evidence, whole: Evidence) -> NDArray[np.float64]:
+    """Return the scores of criteria, of shape (n_scored, n_scores), given the evidence on all records.
+
+    The agreement on named columns has one score for each, and is the last criterion.
+    """
+    return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in asked])
 
 
 def single_out_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
@@ -198,10 +214,60 @@ def guess_from_nearest(records: PooledRecords, attack: Attack, workers: Workers,
     return {"guessed": right}
 
 
+def measure_distances(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
+    """Compare the distances to synthetic and to other people's records, of shape (n_scored,).
+
+    ``relative_distance`` is the logarithm of the distance to the nearest synthetic record, plus one unit, minus that of
+    the distance to the nearest record of another real person.
+    """
+    codes, unit = distance_codes(records)
+    # Categories that only real people have equal no synthetic one, but differ from each other.
+    among_real = np.where(records.is_number[:, None], codes.real, records.exact.real)
+    person, rows = records.people[attack.rows], np.argsort(records.people, kind="stable")
+    first = np.searchsorted(records.people[rows], np.arange(records.n_people + 1))
+    of_nobody = np.zeros_like(person), np.zeros(2, np.int64)
+
+    def log_distance(
+        stage: str, real: NDArray[Any], others: NDArray[Any], owners: tuple[Any, Any]
+    ) -> NDArray[np.float64]:
+        scored, distance = np.ascontiguousarray(real[:, attack.rows]), np.empty(len(attack.rows), np.int64)
+
+        def work(begin: int, stop: int) -> None:
+            nearest_distances(begin, stop, scored, others, records.is_number, unit, *owners, rows, distance)
+
+        workers.run(stage, len(distance), work)
+        return np.log(distance + 1)
+
+    to_synthetic = log_distance("nearest synthetic record", codes.real, codes.synthetic, of_nobody)
+    to_others = log_distance("nearest other person", among_real, among_real, (person, first))
+    return {"relative_distance": to_synthetic - to_others}
+
+
+def find_agreement(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
+    """Find synthetic records that have what an attacker knows of a person together with a named column.
+
+    ``agreed`` and ``agreement`` are of shape (n_named, n_scored): whether there is one, and then minus the logarithm of
+    the share of real people with these values.
+    """
+    known = [int(j) for j in attack.known if j not in attack.named]
+    agreed = np.zeros((len(attack.named), len(attack.rows)), np.bool_)
+    agreement = np.zeros(agreed.shape)
+    for place, wanted in enumerate(attack.named):
+        columns = [*known, wanted]
+        both = [np.concatenate([codes[j] for codes in records.exact]) for j in columns]
+        groups, n_groups = group_rows(both, records.n_exact[columns].tolist())
+        real, made = groups[: records.n_real], groups[records.n_real :]
+        shares = people_of_values(real, n_groups, records.people) / records.n_people
+        own = real[attack.rows]
+        agreed[place] = np.bincount(made, minlength=n_groups)[own] > 0
+        agreement[place] = np.where(agreed[place], -np.log(shares[own]), 0.0)
+    return {"agreed": agreed, "agreement": agreement}
+
+
 def find_closest_records(
     records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None
 ) -> Evidence:
-    """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,)."""
+    """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,), and how many count as closest."""
     n_columns = len(records.columns)
     counts = np.arange(1, records.n_real + 1)
     weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
@@ -239,23 +305,23 @@ def find_closest_records(
         find_closest(begin, stop, real, places.synthetic, records.is_number, *by_grid, *by_bin, closeness)
 
     workers.run("near copies", len(attack.rows), work)
-    return {"closeness": closeness}
+    n_closest = number_of_closest(len(attack.rows), records.n_original_people / records.n_people)
+    return {"closeness": closeness, "n_closest": np.array(n_closest)}
 
 
-def count_rare_texts(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
-    """Return the rare text values of each record that some synthetic record has: ``n_rare``, of shape (n_scored,)."""
-    rows = attack.rows
-    n_rare = np.zeros(len(rows), np.int64)
+def count_rare_values(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
+    """Return ``is_rare``, (n_columns, n_scored): whether a value is rare, and some synthetic record has it."""
+    found = np.zeros((len(records.columns), len(attack.rows)), np.bool_)
     for j, kind in enumerate(records.kinds):
-        if kind != "text":
+        if kind == "boolean":
             continue
         real, n_codes = records.exact.real[j], int(records.n_exact[j])
         n_people = people_of_values(real, n_codes, records.people)
         is_rare = (n_people < RARE_BELOW) & (np.bincount(records.exact.synthetic[j], minlength=n_codes) > 0)
         if records.missing[j] >= 0:
             is_rare[records.missing[j]] = False
-        n_rare += is_rare[real[rows]]
-    return {"n_rare": n_rare}
+        found[j] = is_rare[real[attack.rows]]
+    return {"is_rare": found}
 
 
 def plant_copies(

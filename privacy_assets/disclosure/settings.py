@@ -74,6 +74,15 @@ class DisclosureSettings:
             )
         return known
 
+    def wanted_of(self, columns: Sequence[str]) -> tuple[int, ...]:
+        """Return the positions of the columns that an attacker wants to learn, if it is said what he knows or wants.
+
+        These are the sensitive columns, or all that are not known; none if he knows nothing else.
+        """
+        known = set(self.known or columns)
+        wanted = [name for name in columns if (name in self.sensitive if self.sensitive else name not in known)]
+        return tuple(map(columns.index, wanted)) if known - set(wanted) else ()
+
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         own = asdict(self)

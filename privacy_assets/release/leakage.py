@@ -75,7 +75,8 @@ def unseen_in_people(scores: Mapping[str, Any]) -> str:
     people, share = scores.get("detectable_people"), scores.get("detectable_share")
     if people is None or share is None:
         return "even copies of all originals would have gone unnoticed"
-    return f"copies of fewer than {people:,} people ({percent(share)} of the originals) might have gone unnoticed"
+    whose = f"fewer than {people:,} people ({percent(share)} of the originals)"
+    return f"copies of whole records of {whose} might have gone unnoticed"
 
 
 def _at_most(value: Any, bound: float) -> bool:

@@ -37,6 +37,7 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             if criterion.share_of
             else f"mean score {original} of originals, {control} of the control (a higher score reveals more)"
         )
+        unseen = _unseen(row["detectable_share"], found["n_original"])
         verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
         yield (
             criterion.law,
@@ -44,7 +45,7 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             _of_whom(found),
             f"{found_on_both_sides}: {verdict} (adjusted p value {number(row['adjusted_p_value'])})",
             f"{write(row['low'])} to {write(row['high'])}",
-            f"{criterion.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
+            f"{criterion.not_answered}{unseen if criterion.finds_copies else ''}",
         )
 
 

@@ -12,6 +12,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.criteria import criteria_asked
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import _chance_of, count_shared
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -68,7 +69,7 @@ def test_copies_and_near_copies_are_found(changed):
     found = assess_disclosure(original, with_copies(synthetic, original, 40, changed=changed), control)
     assert found.scores["leakage_detected"] is True
     by_criterion = found.criteria.set_index("criterion")
-    assert list(by_criterion.index) == list(criteria_asked(has_synthetic_people=False))
+    assert list(by_criterion.index) == list(criteria_asked(has_synthetic_people=False, has_named_columns=False))
     assert by_criterion["adjusted_p_value"]["inference_exact"] <= 0.05
     assert by_criterion["low"]["inference_exact"] > 0
     assert "reveal more about originals than about controls" in found.summary()
@@ -84,6 +85,72 @@ def test_interpolated_people_are_found():
     made = pd.DataFrame({name: one[name].where(random.random(600) < 0.8, other[name]) for name in one})
     made["cost"] = ((one["cost"] + other["cost"]) / 2).round(1)
     assert assess_disclosure(original, made, control).scores["leakage_detected"] is True
+
+
+def found_by(original, synthetic, control, **settings):
+    """The criteria by which a leak is found."""
+    criteria = assess_disclosure(original, synthetic, control, **settings).criteria
+    return set(criteria["criterion"][criteria["adjusted_p_value"] <= 0.05])
+
+
+def test_records_that_were_dropped_because_they_are_close_to_originals_leave_gaps_that_are_found():
+    original, control, others = sides(800, 400, 4000)
+    numbers = ["age", "cost", "visits"]
+    own, made = (
+        np.column_stack([table[numbers].rank(pct=True) * 3, pd.get_dummies(table[["town", "job", "smokes"]])])
+        for table in (original, others)
+    )
+    distance = np.array([np.abs(own - each).sum(axis=1).min() for each in made.astype(float)])
+    kept = others[distance > np.median(distance)].reset_index(drop=True)
+    assert found_by(original, kept[:800], control) & {"absence", "absence_inferred"}
+    assert not found_by(original, others[:800], control)
+
+
+def test_exact_numbers_of_originals_are_found_in_a_column_that_is_shuffled():
+    original, control, synthetic = (table.reset_index(drop=True) for table in sides(800, 400, 800))
+    for seed, table in enumerate((original, control, synthetic)):
+        table["weight"] = np.random.default_rng([9, seed]).normal(70, 10, len(table)).round(2)
+    assert not found_by(original, synthetic, control)
+    synthetic["weight"] = original["weight"].sample(frac=1, random_state=1).to_numpy()
+    assert found_by(original, synthetic, control) == {"rare_values"}
+    found = assess_disclosure(original, synthetic, control)
+    counts = pd.concat([original["weight"], control["weight"]]).value_counts()
+    rare = set(counts.index[counts < 3]) & set(synthetic["weight"])
+    expected = [int(table["weight"].isin(rare).sum()) for table in (original, control)]
+    assert found.columns.set_index("column").loc["weight", ["rare_original", "rare_control"]].tolist() == expected
+    said = f"Most rare values are in column 'weight': of {expected[0]:,} originals and {expected[1]:,} controls."
+    assert said in found.summary()
+
+
+def test_copies_moved_by_a_constant_are_found_however_many_differences_recur_by_chance():
+    original, control, synthetic = sides(800, 400, 800)
+    moved = original[:40].assign(age=original["age"][:40] + 3, cost=original["cost"][:40] + 1.7)
+    made = pd.concat([moved, synthetic[40:]], ignore_index=True)
+    assert "shifted_copies" in found_by(original, made, control)
+
+
+def test_what_a_named_attacker_wants_to_learn_is_found_in_records_that_are_otherwise_those_of_others():
+    original, control, synthetic = (table.reset_index(drop=True) for table in sides(800, 400, 800))
+    for seed, table in enumerate((original, control, synthetic)):
+        rng = np.random.default_rng([9, seed])
+        table["illness"] = rng.choice([f"illness {number}" for number in range(8)], len(table))
+        for number in range(8):
+            table[f"other {number}"] = rng.integers(0, 50, len(table))
+    known = ["age", "job", "cost"]
+    synthetic.loc[:39, [*known, "illness"]] = original.loc[:39, [*known, "illness"]]
+    named = assess_disclosure(original, synthetic, control, known=known, sensitive=["illness"])
+    row = named.criteria.set_index("criterion").loc["attribute_agreement"]
+    assert row["adjusted_p_value"] <= 0.05
+    assert (row["weight"], row["direction"]) == (1, "more")
+    agreed = named.sensitive.set_index("attack").loc["agreement"]
+    assert agreed["column"] == "illness"
+    assert agreed["original"] >= 0.05 > agreed["control"]
+    assert "attribute_agreement" not in assess_disclosure(original, synthetic, control).criteria["criterion"].tolist()
+    # Who says only what is known asks for all the rest, and who says only what is sensitive is known by the rest.
+    settings = DisclosureSettings(known=("a", "b"))
+    assert settings.wanted_of(["a", "b", "c", "d"]) == (2, 3)
+    assert DisclosureSettings(sensitive=("c",)).wanted_of(["a", "b", "c"]) == (2,)
+    assert DisclosureSettings(sensitive=("a", "b")).wanted_of(["a", "b"]) == DisclosureSettings().wanted_of(["a"]) == ()
 
 
 def test_as_many_copies_as_are_said_to_be_detectable_are_detected():
@@ -132,7 +199,8 @@ def test_figures_are_those_of_their_frames_and_depend_on_the_seed_alone():
         assert found.scores[f"{row.criterion}_interval"] == [row.low, row.high]
         assert row.low <= row.excess <= row.high
         assert row.p_value <= row.adjusted_p_value <= 1
-    assert found.sensitive["column"].tolist() == ["job", "job"]
+    assert found.sensitive["column"].tolist() == ["job"] * 3
+    assert found.sensitive["attack"].tolist() == ["claims", "nearest", "agreement"]
     nearest = found.sensitive.set_index("attack").loc["nearest"]
     assert (nearest["n_original"], nearest["n_control"]) == (200, 100)
     other = assess_disclosure(original, synthetic, control, seed=4)

@@ -8,7 +8,7 @@ from privacy_assets.disclosure.pictures import draw_excess_by_criterion, draw_gu
 pytestmark = pytest.mark.pictures
 CRITERIA = pd.DataFrame(
     {
-        "criterion": ["singling_out", "linkability", "rare_text"],
+        "criterion": ["singling_out", "linkability", "rare_values"],
         "excess": [0.02, -0.1, 0.0],
         "low": [0.01, -0.3, 0.0],
         "high": [0.03, 0.1, 0.0],

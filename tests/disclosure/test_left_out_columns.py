@@ -36,7 +36,7 @@ def test_the_column_that_leaks_is_the_one_without_which_nothing_does(tables):
         expected = assess(own, known=[each for each in settings.known if each != name], max_known=2)
         assert found.loc[name, "adjusted_p_value"] == expected.scores["adjusted_p_value"]
         assert found.loc[name, "leakage_detected"] == expected.scores["leakage_detected"]
-    assert "rare texts" in found.loc["age", "criteria"]
+    assert "rare values" in found.loc["age", "criteria"]
     assert found.loc["name", "criteria"] == ""
 
 

@@ -12,9 +12,9 @@ NEAR = list(CRITERIA).index("near_copies")
 def planted(closeness, owner, of_others, n_records=None):
     n = max(owner) + 1
     others = np.sort(np.array(of_others, np.int32))[::-1]
-    return PlantedCopies(
-        np.ones((n, len(CRITERIA))), np.array(closeness), np.array(owner), others, n_records or len(others)
-    )
+    n_records = n_records or len(others)
+    added, n_closest = np.ones((n, len(CRITERIA))), number_of_closest(n_records, 0.5)
+    return PlantedCopies(added, np.array(closeness), np.array(owner), others, n_records, n_closest)
 
 
 def plain_marks(closeness, n_closest):
@@ -40,10 +40,10 @@ def test_copies_and_others_share_what_there_is(m, seed):
     times = random.multinomial(m, np.full(20, 0.05))
     found, left_to_others = copies._closest(times)
     together = [value for value, n in zip(of_copied, times, strict=True) for _ in range(n)]
-    marks = plain_marks(together + others, number_of_closest(400))
+    marks = plain_marks(together + others, number_of_closest(400, 0.5))
     expected = [marks[together.index(value)] for value, n in zip(of_copied, times, strict=True) if n]
     assert found[times > 0] == pytest.approx(expected)
-    assert left_to_others * number_of_closest(400) == pytest.approx(sum(marks[m:]))
+    assert left_to_others * number_of_closest(400, 0.5) == pytest.approx(sum(marks[m:]))
     assert 0 <= left[NEAR] <= 1
 
 

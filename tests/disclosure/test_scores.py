@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.disclosure import pooled_records
-from privacy_assets.disclosure.criteria import CRITERIA
+from privacy_assets.disclosure import pooled_records, shifted_copies
+from privacy_assets.disclosure.criteria import CRITERIA, number_of_closest
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
     Attack,
@@ -21,16 +21,18 @@ from tests.mixed_tables import table_pairs
 from tests.reference import disclosure as reference
 
 UNIT = 1000
-NEAR = list(CRITERIA).index("near_copies")
-COMPARED = {"singled_out", "linked", "claim_score", "n_claims", "n_right", "guessed", "closeness", "n_rare"}
+COMPARED = {
+    *("singled_out", "linked", "claim_score", "n_claims", "n_right", "guessed", "closeness", "is_rare"),
+    *("n_beyond_opposite", "relative_distance"),
+}
 """Evidence that `compare` compares with a reference; precision is compared as part of the score of claims."""
 
 
-def evidence_of(original, control, synthetic, people=None, known=None, max_known=3, rows=None):
+def evidence_of(original, control, synthetic, people=None, known=None, max_known=3, rows=None, named=()):
     people = {} if people is None else dict(zip(("original", "control"), people, strict=True))
     records = pool_records({"original": original, "control": control, "synthetic": synthetic}, people)
     known = range(len(records.columns)) if known is None else known
-    attack = Attack(np.array(known), max_known, np.arange(records.n_real) if rows is None else rows)
+    attack = Attack(np.array(known), max_known, np.arange(records.n_real) if rows is None else rows, named)
     with Workers(2, None) as workers:
         return gather_evidence(records, attack, workers), records, attack
 
@@ -44,9 +46,10 @@ def compare(original, control, synthetic, people=None, known=None, max_known=3):
     columns = list(range(len(pool.columns))) if known is None else list(known)
     sets = reference.all_sets(columns, max_known)
     in_bins, made_in_bins = reference.binned(real, made, has_distance)
-    placed, made_placed = reference.places(real, made, has_distance, UNIT)
+    unit = min(UNIT, 65_535 // len(has_distance))
+    placed, made_placed = reference.places(real, made, has_distance, unit)
     score, n_claims, n_right, _ = reference.claims(real, made, sets)
-    is_text = [kind == "text" for kind in records.kinds]
+    can_be_rare = [kind != "boolean" for kind in records.kinds]
     unique, unique_in_bins = (reference.distinct(rows, made) for rows in (made, made_in_bins))
     assert found["n_claims"].T.tolist() == n_claims
     assert found["n_right"].T.tolist() == n_right
@@ -55,11 +58,15 @@ def compare(original, control, synthetic, people=None, known=None, max_known=3):
         assert found["singled_out"][i] == reference.is_singled_out(in_bins[i], in_bins, owners, unique_in_bins, sets)
         assert found["linked"][i] == reference.is_linked(x, unique, sets)
         assert found["closeness"][i] == max(reference.closeness(x, s, real, has_distance) for s in made)
-        assert found["n_rare"][i] == reference.n_rare(x, real, owners, made, is_text)
+        assert found["is_rare"][:, i].tolist() == reference.are_rare(x, real, owners, made, can_be_rare)
+        relative = reference.relative_distance(i, placed, owners, made_placed, has_distance, unit)
+        assert found["relative_distance"][i] == pytest.approx(relative)
         for j in range(len(x)):
-            expected = reference.guess(in_bins[i], placed[i], made_placed, made_in_bins, j, columns, has_distance, UNIT)
+            expected = reference.guess(in_bins[i], placed[i], made_placed, made_in_bins, j, columns, has_distance, unit)
             assert found["guessed"][j, i] == pytest.approx(float(expected))
-    assert set(found) == COMPARED | {"precision"}
+    assert found["n_beyond_opposite"].tolist() == reference.beyond_opposite(real, owners, made, has_distance)
+    assert found["compared_share"] == 1
+    assert set(found) == COMPARED | {"precision", "compared_share", "n_closest"}
     return found
 
 
@@ -140,7 +147,7 @@ def test_a_sample_has_the_scores_of_the_whole():
     some, records, part = evidence_of(*tables, rows=rows)
     with Workers(1, None) as workers:
         some = gather_evidence(records, part, workers, whole)
-    for name in ("singled_out", "linked", "closeness", "n_rare"):
+    for name in ("singled_out", "linked", "closeness"):
         assert some[name].tolist() == whole[name][rows].tolist()
     assert np.array_equal(some["claim_score"], whole["claim_score"][rows])
     assert np.array_equal(some["guessed"], whole["guessed"][:, rows])
@@ -158,8 +165,8 @@ def test_codes_of_many_categories_do_not_change_guesses(monkeypatch):
 
 
 def test_the_closest_records_share_the_edge():
-    found, records, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
-    scores = score_records(records, found, found)[:, NEAR]
+    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    scores = score_records([CRITERIA["near_copies"]], found, found)[:, 0]
     # 0.5 % of 100 records is less than one, so 12 count; those as close as the twelfth share what is left.
     assert scores.sum() == pytest.approx(12)
     edge = sorted(found["closeness"])[-12]
@@ -168,13 +175,48 @@ def test_the_closest_records_share_the_edge():
     assert len(set(scores[found["closeness"] == edge])) == 1
 
 
-def test_of_many_records_half_a_percent_are_the_closest():
-    found, records, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
-    times = 60
-    many = {name: np.tile(own, times) for name, own in found.items()}
-    assert score_records(records, many, many)[:, NEAR].sum() == pytest.approx(30)
-    few = {name: own[..., :5] for name, own in found.items()}
-    assert score_records(records, few, few)[:, NEAR].tolist() == [1.0] * 5
+def test_half_a_percent_of_the_records_are_the_closest_and_enough_to_be_evidence():
+    assert number_of_closest(6000, 2 / 3) == 30
+    # The smallest m with share**m <= 0.0025, at least 12.
+    assert [number_of_closest(1000, share) for share in (0.5, 2 / 3, 0.8)] == [12, 15, 27]
+    assert number_of_closest(5, 0.5) == 5
+
+
+def test_those_nearest_to_synthetic_records_are_a_tenth_who_share_the_edge():
+    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((300, 140, 300))])
+    scores = score_records([CRITERIA["absence"]], found, found)[:, 0]
+    assert scores.sum() == pytest.approx(-44)
+    assert found["relative_distance"][scores == -1].max() < found["relative_distance"][scores == 0].min()
+    few, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    assert score_records([CRITERIA["absence"]], few, few).sum() == pytest.approx(-30)
+
+
+def test_what_is_known_with_a_named_column_agrees_as_by_enumeration():
+    tables = [mixed(n, i)[["town", "smokes", "age"]] for i, n in enumerate((60, 40, 80))]
+    for table in tables:
+        table["age"] = table["age"] // 15
+    people = [np.arange(n) // 2 for n in (60, 40)]
+    found, records, _ = evidence_of(*tables, people=people, named=(1, 2))
+    real = list(pd.concat(tables[:2]).itertuples(index=False, name=None))
+    made = list(tables[2].itertuples(index=False, name=None))
+    for place, wanted in enumerate((1, 2)):
+        expected = [reference.agreement(x, real, records.people.tolist(), made, [0], wanted) for x in real]
+        assert found["agreed"][place].tolist() == [is_so for is_so, _ in expected]
+        assert found["agreement"][place] == pytest.approx([figure for _, figure in expected])
+    assert 0 < found["agreed"].sum() < found["agreed"].size
+
+
+def test_of_many_differences_those_of_people_and_records_drawn_at_random_are_counted(monkeypatch):
+    random = np.random.default_rng(0)
+    original, control, synthetic = (pd.DataFrame(random.integers(0, 10**6, (n, 2))) for n in (400, 200, 400))
+    synthetic[:80] = original[:80] + np.array([7, -3])
+    whole, _, _ = evidence_of(original, control, synthetic)
+    assert (whole["n_beyond_opposite"] >= 70).sum() == 80
+    monkeypatch.setattr(shifted_copies, "MOST_DIFFERENCES", 600 * 400 // 4)
+    found, _, _ = evidence_of(original, control, synthetic)
+    assert found["compared_share"] == 0.5
+    assert 5 < found["n_beyond_opposite"].max() < 40
+    assert 5 < (found["n_beyond_opposite"] > 5).sum() < 40
 
 
 def test_a_planted_copy_is_as_close_as_can_be():

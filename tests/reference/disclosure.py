@@ -171,20 +171,73 @@ def closeness(x, s, real, has_distance):
     return total
 
 
-def n_rare(x, real, people, synthetic, is_text):
-    """Text values of x that fewer than 3 people and at least one synthetic record have."""
-    found = 0
+def are_rare(x, real, people, synthetic, is_asked):
+    """Which values of x fewer than 3 people and at least one synthetic record have."""
+    found = [False] * len(x)
     for j in range(len(x)):
-        if is_text[j] and x[j] is not None:
+        if is_asked[j] and x[j] is not None:
             owners = {person for person, row in zip(people, real, strict=True) if row[j] == x[j]}
-            found += len(owners) < 3 and any(s[j] == x[j] for s in synthetic)
+            found[j] = len(owners) < 3 and any(s[j] == x[j] for s in synthetic)
     return found
 
 
-def min_p_step_down(sums):
+def relative_distance(i, placed, people, made_placed, has_distance, unit):
+    """Logarithm of the distance to the nearest synthetic record, beside that to the nearest of another person."""
+    columns = range(len(has_distance))
+    to_made = min(gower(placed[i], s, columns, has_distance, unit) for s in made_placed)
+    others = (r for r, person in zip(placed, people, strict=True) if person != people[i])
+    to_other = min(gower(placed[i], r, columns, has_distance, unit) for r in others)
+    return log((to_made + 1) / (to_other + 1))
+
+
+def exact(value):
+    if isinstance(value, (pd.Timestamp, pd.Timedelta)):
+        return Fraction(value.value)
+    return Fraction(value.toordinal()) if type(value).__name__ == "date" else Fraction(repr(float(value)))
+
+
+def beyond_opposite(real, people, synthetic, has_distance):
+    """Of each real record, the most people who share a difference to synthetic records, beyond the opposite one."""
+    subtracted = [
+        has_distance[j] and len({number(row[j]) for row in (*real, *synthetic) if row[j] is not None}) >= 3
+        for j in range(len(has_distance))
+    ]
+
+    def difference(x, s):
+        found = []
+        for a, b, is_number in zip(x, s, subtracted, strict=True):
+            is_known = is_number and a is not None and b is not None
+            if not is_known and a != b:
+                return None
+            if is_number:
+                found.append(exact(b) - exact(a) if is_known else 0)
+        return tuple(found) if any(found) else None
+
+    whose = {}
+    for x, person in zip(real, people, strict=True):
+        for s in synthetic:
+            if (own := difference(x, s)) is not None:
+                whose.setdefault(own, set()).add(person)
+    most = []
+    for x in real:
+        own = [d for s in synthetic if (d := difference(x, s)) is not None]
+        most.append(max([0, *(len(whose[d]) - len(whose.get(tuple(-v for v in d), ())) for d in own)]))
+    return most
+
+
+def agreement(x, real, people, synthetic, known, wanted):
+    """Whether a synthetic record has x's values on the columns, and how few people share them."""
+    columns = [*known, wanted]
+    if not any(agree(x, s, columns) for s in synthetic):
+        return False, 0.0
+    owners = {person for person, row in zip(people, real, strict=True) if agree(x, row, columns)}
+    return True, -log(len(owners) / len(set(people)))
+
+
+def min_p_step_down(sums, weights):
     """Adjusted p values of the first row of sums (of all relabelings), one by one criterion."""
     n, k = len(sums), len(sums[0])
-    p = [[Fraction(sum(other[j] >= own[j] for other in sums), n) for j in range(k)] for own in sums]
+    p = [[weights[j] * Fraction(sum(other[j] >= own[j] for other in sums), n) for j in range(k)] for own in sums]
     order = sorted(range(k), key=lambda j: p[0][j])
     adjusted, least = {}, Fraction(0)
     for place, j in enumerate(order):

@@ -24,7 +24,10 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
         "leakage_detected": 0.0,
         **{f"{name}_excess": 0.01 * place for place, name in enumerate(EXCESSES)},
     }
-    assert found.remark == "copies of fewer than 18 people (0.60% of the originals) might have gone unnoticed"
+    assert (
+        found.remark
+        == "copies of whole records of fewer than 18 people (0.60% of the originals) might have gone unnoticed"
+    )
     assert found.advice == ""
 
 
@@ -64,7 +67,7 @@ def test_advice_is_for_the_criteria_that_failed_and_short_if_all_did():
     found = figures_of_disclosure(SCORES | failed | {"leakage_detected": True}, POLICY)
     assert found.advice.startswith("Inference by claims: Coarsen")
     assert "Singling out" not in found.advice
-    everything = {f"{name}_adjusted_p_value": 0.001 for name in CRITERIA if name != "rare_text"}
+    everything = {f"{name}_adjusted_p_value": 0.001 for name in CRITERIA if name != "rare_values"}
     assert figures_of_disclosure(SCORES | everything | {"leakage_detected": True}, POLICY).advice == MOST_CRITERIA
 
 

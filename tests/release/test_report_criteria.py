@@ -86,7 +86,7 @@ def test_without_an_assessment_there_is_no_table(figures):
 def test_the_decision_is_said_in_people():
     (said,) = plain_words({"disclosure_assessment": DISCLOSURE}, {})
     assert "Of 4,730 originals and 1,182 people whom the synthesizer never saw" in said
-    assert "copies of fewer than 61 people (1.29% of the originals) might have gone unnoticed" in said
+    assert "copies of whole records of fewer than 61 people (1.29% of the originals) might have gone unnoticed" in said
     failed = DISCLOSURE | {"leakage_detected": True, "near_copies_adjusted_p_value": 0.001}
     (said,) = plain_words({"disclosure_assessment": failed}, {})
     assert said.endswith("more about the originals than chance explains: near copies.")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.sorting import place_in
 
 BLOCK = 4096
 """Synthetic records that are compared at once, so that their sums stay in the nearest cache."""
@@ -131,6 +132,41 @@ def guess_values(
     for row in range(n_rows):
         for j in range(n_columns):
             right[j, begin + row] = n_right[row, j] / n_nearest[row, j]
+
+
+@kernel
+def nearest_distances(
+    begin: int,
+    stop: int,
+    real: NDArray[np.integer],
+    others: NDArray[np.integer],
+    is_number: NDArray[np.bool_],
+    unit: int,
+    person: NDArray[np.integer],
+    first_row: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Find Gower's distance of records to the nearest of others, except those of the same person.
+
+    The codes are those of `guess_values`. Others that belong to the ``person`` of each record, of shape (n_real,), are
+    ``rows[first_row[person] : first_row[person + 1]]``, ascending. ``found``, of shape (n_real,), is modified in place.
+    """
+    n_others, step = others.shape[1], np.uint16(unit)
+    found[begin:stop] = LARGEST_DISTANCE
+    for start in range(0, n_others, BLOCK):
+        end = min(start + BLOCK, n_others)
+        total = np.empty(end - start, np.uint16)
+        for x in range(begin, stop):
+            total[:] = 0
+            for j in range(len(others)):
+                _add_distances(total, others[j, start:end], real[j, x], is_number[j], step)
+            own = rows[first_row[person[x]] : first_row[person[x] + 1]]
+            for k in range(place_in(own, start), len(own)):
+                if own[k] >= end:
+                    break
+                total[own[k] - start] = LARGEST_DISTANCE
+            found[x] = min(found[x], np.int64(_least(total)))
 
 
 @part

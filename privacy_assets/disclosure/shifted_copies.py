@@ -1,0 +1,78 @@
+"""Records that are copies but for a constant: people who share one difference to some synthetic record."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.disclosure.criteria import Evidence
+from privacy_assets.disclosure.kernels.differences import count_beyond_opposite, write_differences
+from privacy_assets.disclosure.pooled_records import PooledRecords
+from privacy_assets.disclosure.scores import Attack, Workers
+
+FEWEST_VALUES: Final = 3
+MOST_DIFFERENCES: Final = 20_000_000
+"""With more, people and synthetic records are drawn, whoever is an original."""
+EXACT: Final = 2.0**53
+"""Numbers that are larger in units of their precision are rounded to multiples of more of them."""
+
+
+def count_shared_differences(records: PooledRecords, attack: Attack, workers: Workers, _: object = None) -> Evidence:
+    """Count the people who share a difference to some synthetic record, beyond those who share its opposite.
+
+    ``n_beyond_opposite``, of shape (n_scored,), is the largest count of each record, at least 0. ``compared_share`` is
+    the share of people, and of synthetic records, that were compared.
+    """
+    workers.begin("shifted copies", 1)
+    is_subtracted = records.is_number & (_numbers_of_values(records) >= FEWEST_VALUES)
+    subtracted = np.flatnonzero(is_subtracted)
+    n = len(attack.rows)
+    real, made = records.exact.take(attack.rows), records.exact.synthetic
+    # Others must be equal, and missing values are subtracted from missing ones.
+    parts = [np.concatenate([real[j], made[j]]) for j in np.flatnonzero(~is_subtracted)]
+    sizes = records.n_exact[~is_subtracted].tolist()
+    for j in subtracted:
+        parts.append(np.concatenate([real[j], made[j]]) == records.missing[j])
+        sizes.append(2)
+    groups, n_groups = group_rows([own.astype(np.int64) for own in parts], sizes)
+    of_real, of_made = groups[:n], groups[n:]
+    n_each = [np.bincount(own, minlength=n_groups).astype(float) for own in (of_real, of_made)]
+    n_differences = float(n_each[0] @ n_each[1]) if len(subtracted) else 0.0
+    share, rows, columns = 1.0, np.arange(n), np.arange(records.n_synthetic)
+    if n_differences > MOST_DIFFERENCES:
+        share, rng = float(np.sqrt(MOST_DIFFERENCES / n_differences)), np.random.default_rng(0)
+        rows = np.flatnonzero(rng.random(records.n_people)[records.people[attack.rows]] < share)
+        columns = np.flatnonzero(rng.random(records.n_synthetic) < share)
+    found = np.zeros(n, np.int64)
+    if n_differences:
+        rows = rows[np.argsort(records.people[attack.rows[rows]], kind="stable")]
+        columns = columns[np.argsort(of_made[columns], kind="stable")]
+        both = real[:, rows], np.ascontiguousarray(made[:, columns])
+        numbers = [np.array([_whole_numbers(records, j)[codes[j]] for j in subtracted]) for codes in both]
+        first = np.searchsorted(of_made[columns], np.arange(n_groups + 1))[of_real[rows] + np.array([[0], [1]])]
+        # Odd multipliers, which mix the bits of a difference into one number.
+        mixers = np.random.default_rng(1).integers(0, 2**63, len(subtracted), np.uint64) * np.uint64(2) + np.uint64(1)
+        n_pairs = int((first[1] - first[0]).sum())
+        keys, whose = np.empty(n_pairs, np.uint64), np.empty(n_pairs, np.int32)
+        n_pairs = write_differences(first[0], first[1], numbers[0], numbers[1], mixers, keys, whose)
+        order = np.argsort(keys[:n_pairs], kind="stable")
+        beyond = np.zeros(len(rows), np.int64)
+        count_beyond_opposite(keys[order], whose[order], records.people[attack.rows[rows]], beyond)
+        found[rows] = beyond
+    return {"n_beyond_opposite": found, "compared_share": np.array(share)}
+
+
+def _numbers_of_values(records: PooledRecords) -> NDArray[np.int64]:
+    return np.array([len(np.unique(own[~np.isnan(own)])) for own in records.values])
+
+
+def _whole_numbers(records: PooledRecords, j: Any) -> NDArray[np.int64]:
+    """Return the number of each code in units of the column's precision; 0 for missing values."""
+    numbers = np.nan_to_num(records.values[j], nan=0.0)
+    precision = records.precision.get(records.columns[j], 0)
+    scale = 10.0**precision if isinstance(precision, int) else 1.0
+    scaled = numbers * min(scale, EXACT / max(float(np.abs(numbers).max()), 1.0))
+    return np.asarray(np.rint(scaled), np.int64)
