@@ -43,10 +43,9 @@ SUPPORTED: Final = frozenset(
 
 
 class AdmittedRows(NamedTuple):
-    """An admitted table, the person of each row as the contract converts it, and all columns, identifiers as hashes."""
+    """An admitted table, and all of its columns as the contract converts them, removed ones as hashes."""
 
     table: pd.DataFrame
-    people: pd.DataFrame
     checked: pd.DataFrame
 
 
@@ -126,8 +125,7 @@ class DividedAdmission:
         types = {name: contract.required_type(name) for name in self.columns}
         coded = self._gather(answers, types)
         losses, checked = self._admission.losses(), self._admission.check_failures()
-        kept = {*contract.released_columns, *contract.person_columns}
-        admitted = [name for name in self.columns if name in kept]
+        admitted = [name for name in self.columns if name in (*contract.released_columns, *contract.person_columns)]
         frame = _in_order(coded, admitted, self._admission.counts[0])
         for name in (each for each in frame.columns if each not in self._hashed):
             frame[name] = _narrowed(frame[name], types[name])
@@ -138,7 +136,7 @@ class DividedAdmission:
             checked += contract.check_failures(whole, with_table_checks=not losses)
         if losses or checked:
             raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
-        return AdmittedRows(contract.with_people(frame), frame[list(contract.person_columns)].copy(), frame)
+        return AdmittedRows(contract.with_people(frame), frame)
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
         with ColumnCoder() as coder:

@@ -97,16 +97,16 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         def admit() -> pd.DataFrame:
             if isinstance(source, SparkSource):
                 jobs = f"{release.name} source"
-                admitted, table, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
+                admitted, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
             else:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 checked = release.contract.check(table)
                 admitted = release.contract.with_people(checked)
             examined.append(examine_unit(checked, release.contract))
             refuse_links_of_removed_columns(release, "source", checked)
-            keep_people_of_source(storage, table, admitted)
+            keep_people_of_source(storage, checked, admitted)
             keys = list(release.contract.person_columns)
-            if person is not None and (n_alike := len(table[keys].drop_duplicates()) - admitted[person].nunique()):
+            if person is not None and (n_alike := len(checked[keys].drop_duplicates()) - admitted[person].nunique()):
                 counted["person_keys_spelled_alike"] = n_alike
             return admitted
 

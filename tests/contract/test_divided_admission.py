@@ -131,7 +131,7 @@ def test_workers_admit_what_the_whole_table_is_or_refuse_it_in_the_same_words(ca
     pd.testing.assert_frame_equal(found.table, expected)
     assert fingerprint(found.table) == fingerprint(expected)
     if contract.person is not None:
-        assert found.people[contract.person].tolist() == people
+        assert found.checked[contract.person].tolist() == people
 
 
 def contract_of(**columns):

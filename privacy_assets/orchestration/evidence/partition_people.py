@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.columns.spelling import keys_of_rows
-from privacy_assets.contract.conversion import convert
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.spending import ledger_of
 from privacy_assets.orchestration.private.storage import Storage
@@ -20,16 +19,14 @@ DIRECTORY = "people_of_sources"
 _LENGTHS = {"mark": 32, "fingerprint": 64}
 
 
-def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.DataFrame) -> None:
-    """Store keyed hashes of the people of a table, by the codes that the admitted table gives them."""
+def keep_people_of_source(storage: Storage, checked: pd.DataFrame, admitted: pd.DataFrame) -> None:
+    """Store keyed hashes of the people of converted rows, by the codes that the admitted table gives them."""
     release = storage.release
     person = release.contract.person
     if not release.budget.partitions_are_disjoint or person is None:
         return
     store = ledger_of(storage).people
-    contract = release.contract
-    keys = {name: convert(table[name], contract.required_type(name)).column for name in contract.person_columns}
-    codes, people = pd.factorize(keys_of_rows(pd.DataFrame(keys)))
+    codes, people = pd.factorize(keys_of_rows(checked[list(release.contract.person_columns)]))
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)

@@ -90,7 +90,7 @@ def test_a_spark_table_is_admitted_as_the_same_rows_of_a_file(engine, parquet, v
         found = source.admit(contract, None, engine, "people source")
         pd.testing.assert_frame_equal(found.table, expected)
         assert fingerprint(found.table) == fingerprint(expected)
-        assert found.people["patient"].tolist() == people()["patient"].to_pylist()
+        assert found.checked["patient"].tolist() == people()["patient"].to_pylist()
 
 
 def test_the_digest_does_not_depend_on_the_partitions(engine, parquet):
