@@ -294,7 +294,8 @@ def _other_people(table: pd.DataFrame, columns: Sequence[DraftedColumn], person:
     known = table.dropna(subset=list(persons), ignore_index=True)
     found = find_other_people(known, persons, identifiers) if len(known) else ()
     # A finding on all columns together, such as repeated rows, is of no column that could answer it.
-    return [each for each in found if each.column in table.columns and each.column != person and each.kind != "weak"]
+    told = [each for each in found if each.column in table.columns and each.kind != "weak"]
+    return [each for each in told if each.column != person or each.blocks]
 
 
 def _with_units(columns: Sequence[DraftedColumn], others: Sequence[UnitFinding]) -> list[DraftedColumn]:
@@ -302,8 +303,8 @@ def _with_units(columns: Sequence[DraftedColumn], others: Sequence[UnitFinding])
     drafted = {column.name: column for column in columns}
     for each in others:
         own = drafted[each.column]
-        asked = {NOT_A_PERSON: DECIDE} if each.blocks else {}
-        remark = each.in_words() + (f": decide what it numbers, `{NOT_A_PERSON}`" if each.blocks else "")
+        asked = {NOT_A_PERSON: DECIDE} if each.blocks and "person" not in own.description else {}
+        remark = each.in_words() + (f": decide what it numbers, `{NOT_A_PERSON}`" if asked else "")
         drafted[each.column] = replace(own, description={**own.description, **asked}, remarks=(*own.remarks, remark))
     return list(drafted.values())
 

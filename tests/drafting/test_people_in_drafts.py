@@ -59,6 +59,15 @@ def test_visits_of_people_are_not_the_people():
     assert "not_a_person" not in draft.mapping["columns"]["visit_id"]
 
 
+def test_a_number_of_people_in_the_drafted_person_is_a_remark():
+    table = panel("PATIENT")
+    table["PATIENT"] = "P" + table["PATIENT"] + "-" + (table["wave"] // 2).astype(str)
+    draft = draft_contract(table)
+    assert draft.mapping["columns"]["PATIENT"]["person"] is True
+    assert "not_a_person" not in draft.mapping["columns"]["PATIENT"]
+    assert "Write this part into a column of its own" in draft.to_yaml()
+
+
 def test_people_in_the_first_rows_of_a_large_table_are_found(monkeypatch):
     monkeypatch.setattr("privacy_assets.drafting.draft.MOST_ROWS", 100)
     monkeypatch.setattr("privacy_assets.drafting.draft.FEWEST_ROWS", 100)
