@@ -34,6 +34,7 @@ RUNS, RECORDS = "tests/orchestration/test_gate_holds.py", "tests/orchestration/t
 ANONYMIZED, BUDGET = "tests/orchestration/test_anonymized_release.py", "tests/orchestration/test_budget_reset.py"
 LEAVING, DISCLOSED = "tests/orchestration/test_leaving_columns.py", "tests/orchestration/test_disclosure.py"
 KEYS, TIED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
+INVENTED = "tests/orchestration/test_synthetic_person.py"
 UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
 LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
 
@@ -341,6 +342,7 @@ MUTANTS = (
             "if repeated > len(table)",
             f"{DECLARED} -k address_that_repeats",
         ),
+        ("SEPARATOR in key.made_by and not key.names", "False", f"{DECLARED} -k of_its_own"),
         # The nearest person.
         (
             "pointed = np.bincount(nearest, lead**2, len(people))",
@@ -378,6 +380,14 @@ MUTANTS = (
         ),
         ("(n_values == 1).mean() >= CONSTANT", "(n_values == 1).mean() >= 0.9", f"{LEFT} -k constant"),
         ("probability=1 / worst.at_least,", "probability=1 / worst.found,", f"{LEFT} -k proven_to_be_left"),
+    ),
+    *_of(
+        "synthesis",
+        ("not answered.issuperset(key.halves)", "False", f"{INVENTED} -k other_half"),
+    ),
+    *_of(
+        "orchestration",
+        ("synthetic >= MOST_REPEATED * real]", "synthetic > real]", f"{INVENTED} -k numbers_the_people"),
     ),
     *_of(
         "contract",

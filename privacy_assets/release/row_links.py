@@ -26,7 +26,8 @@ PARTITIONS_ADVICE: Final = (
 )
 SYNTHETIC_ADVICE: Final = (
     "Give the column with the synthetic person of each row as `person` of the external records, which needs links_rows "
-    "in the contract if it is to be released. Or leave the column out (role: direct_identifier)."
+    "in the contract if it is to be released. Or leave the column out (role: direct_identifier), or coarsen it until "
+    "each of its values is of several people."
 )
 USED_ADVICE: Final = "Remove links_rows: a reason that is not needed today could excuse another table."
 MOST_LINKS_SAID: Final = 20

@@ -208,21 +208,25 @@ def test_a_declared_link_is_released_with_its_key(project):
     assert "nearest_person_adjusted_p_value" in manifest["figures"]["disclosure_assessment"]
 
 
-@pytest.mark.parametrize("role", ["other", "direct_identifier"])
+@pytest.mark.parametrize("role", ["other", "quasi_identifier", "direct_identifier"])
 def test_a_column_that_numbers_the_people_of_the_source_needs_the_synthetic_person_or_stays_out(project, role):
     """Movies repeat for a person, so that the synthetic table alone does not show that its rows belong together."""
-    alias = {"type": "text", "role": role}
+    alias = {"type": "integer" if role == "quasi_identifier" else "text", "role": role}
     if role == "other":
         alias |= {"leaves_as_is": "Numbers that a generator invents; A. Lovelace", "invented": True}
     contract = {"columns": CONTRACT["columns"] | {"alias": alias}}
 
+    def numbered(table, key):
+        number = table[key].str.split().str[-1].astype(int) + (0 if key == "customer" else 5_000)
+        return number if role == "quasi_identifier" else "a" + number.astype(str)
+
     def aliased():
-        table = source()
-        return table.assign(alias="a" + table["customer"].str.split().str[-1])
+        return source().assign(alias=lambda table: numbered(table, "customer"))
 
     def made():
-        kept = synthetic().rename(columns={"trace": "alias"})
-        return kept if role != "direct_identifier" else kept.drop(columns="alias")
+        table = synthetic()
+        kept = table.drop(columns="trace")
+        return kept if role == "direct_identifier" else kept.assign(alias=numbered(table, "trace"))
 
     without = definitions(project, made, None, contract=contract, source=aliased)
     result = project.run(without)

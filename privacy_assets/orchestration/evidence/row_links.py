@@ -70,7 +70,9 @@ def _of_synthetic(
 def _unnamed_people(storage: Storage, table: pd.DataFrame, source: pd.DataFrame) -> list[str]:
     """Return the columns that number people in the source, and repeat in synthetic rows about as often."""
     contract, k = storage.release.contract, storage.release.policy.people_per_class
-    leaving = [name for name in storage.release.columns_leaving("synthetic") if name in table.columns]
+    is_generalized = storage.release.generalize_synthetic is not None
+    unchanged = storage.release.columns_leaving("synthetic") if is_generalized else contract.released_columns
+    leaving = [name for name in unchanged if name in table.columns]
     links = find_links(source[leaving], source[contract.person].to_numpy(), k)
     names = [
         link.columns[0]
