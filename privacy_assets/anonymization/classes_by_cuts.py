@@ -251,10 +251,7 @@ def _n_suppressed(found: CutClasses) -> int:
 
 
 def _loss(
-    coded: CodedTable,
-    settings: AnonymizeSettings,
-    found: CutClasses,
-    positions: list[NDArray[np.float64] | None],
+    coded: CodedTable, settings: AnonymizeSettings, found: CutClasses, positions: list[NDArray[np.float64] | None]
 ) -> float:
     """Sum the loss of all cells, with ordered values at the given positions; suppressed rows lose 1."""
     records, edges = found.kept_records
@@ -271,9 +268,7 @@ def _loss(
 def cut_tree_of(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> CutTree:
     """Return the cuts; leaves that are released alike are one class, because a reader could not distinguish them."""
     tree = CutTree(
-        coded.cut_scales,
-        _tree_of_values(coded, found.partition),
-        np.where(found.kept, np.cumsum(found.kept) - 1, -1),
+        coded.cut_scales, _tree_of_values(coded, found.partition), np.where(found.kept, np.cumsum(found.kept) - 1, -1)
     )
     return replace(tree, class_of_leaf=class_of_leaves(coded, found, settings, tree))
 

@@ -280,10 +280,7 @@ def centroid_column(
 
 
 def _means(
-    generalization: Generalization,
-    codes: NDArray[np.int64],
-    class_of_code: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    generalization: Generalization, codes: NDArray[np.int64], class_of_code: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> pd.Series[Any]:
     """Give every row the mean of its class; ``codes`` are those of known values, sorted by class."""
     scale, has_known = generalization.scale, generalization.has_known

@@ -28,15 +28,7 @@ from privacy_assets.anonymization.nodes_of_classes import NodeLabels
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import AnonymizeSettings
-from privacy_assets.columns.masks import (
-    Exact,
-    HierarchyMapping,
-    Interval,
-    Mask,
-    ReleaseModel,
-    Suppressed,
-    ValueSet,
-)
+from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.columns.row_hashes import hash_rows
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -9,14 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.class_measures import measure_classes
-from privacy_assets.anonymization.kernels.models import (
-    DISTINCT,
-    ENTROPY,
-    NO_L,
-    RECURSIVE,
-    Models,
-    values_hold,
-)
+from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, NO_L, RECURSIVE, Models, values_hold
 from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.spelling import spelled_alike

@@ -630,8 +630,7 @@ def broken_contract(subject: str, failures: list[Failure], acknowledged: Sequenc
         )
     advice = "; ".join([*remedies, "correct the table, or the contract if it is wrong"])
     return ContractError(
-        f"{subject} does not meet its contract: {shown}. Nothing was admitted: {advice}.",
-        tuple(failures),
+        f"{subject} does not meet its contract: {shown}. Nothing was admitted: {advice}.", tuple(failures)
     )
 
 

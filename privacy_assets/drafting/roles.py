@@ -12,15 +12,7 @@ from privacy_assets.columns.place_names import words_of
 from privacy_assets.contract.mapping import DECIDE
 from privacy_assets.disclosure.column_examination import DAY_ALONE, ColumnExamination
 from privacy_assets.drafting.profile import ColumnProfile
-from privacy_assets.drafting.words import (
-    IDENTIFIERS,
-    NAME_OF,
-    NUMBER_WORDS,
-    PERSON_WORDS,
-    QUASI,
-    REMARKS,
-    SENSITIVE,
-)
+from privacy_assets.drafting.words import IDENTIFIERS, NAME_OF, NUMBER_WORDS, PERSON_WORDS, QUASI, REMARKS, SENSITIVE
 
 FEW_PEOPLE_SHARE: Final = 0.02
 FEW_NAMES: Final = 5

@@ -13,12 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.linkage.uniform_compatibility import (
-    TOLERANCE,
-    decide_by_program,
-    decide_quickly,
-    size_of_program,
-)
+from privacy_assets.linkage.uniform_compatibility import TOLERANCE, decide_by_program, decide_quickly, size_of_program
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
 from privacy_assets.setting_checks import is_number, require

@@ -385,8 +385,4 @@ def scores_beside_control(
         of_synthetic = score_of(synthetic, f"{n_records} synthetic records ")
     left = 1.0 - of_control
     beyond = max((of_synthetic - of_control) / left, -1.0) if left > 0 else None
-    return {
-        "score_at_control_size": of_synthetic,
-        "score_of_control": of_control,
-        "score_beyond_control": beyond,
-    }
+    return {"score_at_control_size": of_synthetic, "score_of_control": of_control, "score_beyond_control": beyond}

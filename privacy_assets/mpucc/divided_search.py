@@ -357,9 +357,7 @@ class DividedSearch(LevelSearch):
 
 
 def columns_to_place(
-    columns: Sequence[NDArray[Any]],
-    weights: NDArray[np.int32],
-    subjects: NDArray[np.int32] | None,
+    columns: Sequence[NDArray[Any]], weights: NDArray[np.int32], subjects: NDArray[np.int32] | None
 ) -> dict[str, NDArray[Any]]:
     """Return what is sent to an engine of the tables of a search: numbers of rows, weights, people and codes."""
     person = {} if subjects is None else {"person": subjects}

@@ -23,12 +23,7 @@ _LARGER_IS_WORSE = (
     "share_below_k",
 )
 _SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candidates")
-WITH_INTERVAL = (
-    "mean_reidentification_probability",
-    "share_of_singletons",
-    "share_below_k",
-    "mean_nonspecificity",
-)
+WITH_INTERVAL = ("mean_reidentification_probability", "share_of_singletons", "share_below_k", "mean_nonspecificity")
 INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in WITH_INTERVAL for end in ("low", "high"))
 
 # Counts, by set and record, that are made before it is known whether all are needed: 32 MiB.

@@ -38,13 +38,7 @@ def true_positions(truth: str | ArrayLike, original: pd.DataFrame, released: pd.
 
 
 def match_keys(
-    key: str,
-    table: pd.DataFrame,
-    words: str,
-    other: pd.DataFrame,
-    other_words: str,
-    *,
-    both_ways: bool = False,
+    key: str, table: pd.DataFrame, words: str, other: pd.DataFrame, other_words: str, *, both_ways: bool = False
 ) -> NDArray[np.int64]:
     """Return the row of ``other`` with the key of each row of ``table``.
 

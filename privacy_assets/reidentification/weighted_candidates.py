@@ -282,9 +282,7 @@ def _refuse_microaggregated(has_some: bool) -> None:
         )
 
 
-def _alternatives(
-    model: ReleaseModel | Sequence[tuple[float, ReleaseModel]],
-) -> tuple[list[float], list[ReleaseModel]]:
+def _alternatives(model: ReleaseModel | Sequence[tuple[float, ReleaseModel]]) -> tuple[list[float], list[ReleaseModel]]:
     """Return the probabilities and the models of the ways to mask records."""
     if isinstance(model, ReleaseModel):
         return [1.0], [model]

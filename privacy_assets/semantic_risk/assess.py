@@ -14,11 +14,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.semantic_risk.attribute_advice import advise, no_advice
 from privacy_assets.semantic_risk.concept_lattice import describe_neighborhood
 from privacy_assets.semantic_risk.formal_context import FormalContext, Scales, read_formal_context
-from privacy_assets.semantic_risk.kernels.row_measures import (
-    RowMeasures,
-    Suppression,
-    find_greatest_subset,
-)
+from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures, Suppression, find_greatest_subset
 from privacy_assets.semantic_risk.kernels.search import SemanticRisks, search_semantic_risks
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.risk_chains import RiskChains, list_chains

@@ -154,8 +154,5 @@ class SemanticAssessment(EqualByContent, ShowsFigures, ShowsPictures):
         for name, column in _TUPLES:
             frames[name] = frames[name].assign(**{column: texts_to_tuples(frames[name][column])})
         return cls(
-            scores=dict(header["scores"]),
-            settings=dict(header["settings"]),
-            notes=tuple(header["notes"]),
-            **frames,
+            scores=dict(header["scores"]), settings=dict(header["settings"]), notes=tuple(header["notes"]), **frames
         )

@@ -21,15 +21,7 @@ from privacy_assets.columns.hierarchy import Hierarchy, ListedHierarchy
 from privacy_assets.columns.leveled_column import MISSING_LABEL, ROOT_LABEL, Leaves
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Label, Mask, ValueSet
 from privacy_assets.columns.released_nodes import common_nodes, nodes_of_labels, nodes_upwards
-from privacy_assets.columns.scales import (
-    Ancestors,
-    Binary,
-    ConceptualScale,
-    Generalized,
-    Nominal,
-    Ordinal,
-    Windows,
-)
+from privacy_assets.columns.scales import Ancestors, Binary, ConceptualScale, Generalized, Nominal, Ordinal, Windows
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.semantic_risk.ordered_cells import Cells, OrderedColumn, window_limits
 

@@ -41,9 +41,7 @@ class SemanticSettings:
         None, "Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]
     )
     semantic_risk: bool = setting(
-        True,
-        "Whether to search the semantic risk in addition to the basic one, within `max_words_searched`.",
-        False,
+        True, "Whether to search the semantic risk in addition to the basic one, within `max_words_searched`.", False
     )
     advice: bool = setting(True, "Whether to report the effect of forgetting each column.", False)
     min_support: int = setting(

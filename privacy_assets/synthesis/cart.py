@@ -66,11 +66,7 @@ class Cart:
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings in use."""
-        return {
-            "min_samples_leaf": self._min_samples_leaf,
-            "max_depth": self._max_depth,
-            "min_atom": self._min_atom,
-        }
+        return {"min_samples_leaf": self._min_samples_leaf, "max_depth": self._max_depth, "min_atom": self._min_atom}
 
     def fit(
         self,

@@ -98,10 +98,7 @@ class ScoreProducts:
         centered = np.where(counts, scores - self.means, 0.0)
         # The sums of a matrix product depend on the number of its threads.
         return np.stack(
-            [
-                np.einsum("ij,ik->jk", centered**2, counts.astype(np.float64)),
-                np.einsum("ij,ik->jk", centered, centered),
-            ]
+            [np.einsum("ij,ik->jk", centered**2, counts.astype(np.float64)), np.einsum("ij,ik->jk", centered, centered)]
         )
 
 

@@ -98,11 +98,7 @@ class Margin:
 
 
 def learn_margins(
-    table: pd.DataFrame,
-    kinds: Mapping[str, Kind],
-    enough: Enough,
-    max_discrete: int,
-    whose: NDArray[np.intp] | None,
+    table: pd.DataFrame, kinds: Mapping[str, Kind], enough: Enough, max_discrete: int, whose: NDArray[np.intp] | None
 ) -> tuple[list[NDArray[np.intp]], list[Margin]]:
     """Return the cell of each record and the margin, for each column of `table`.
 

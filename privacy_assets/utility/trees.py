@@ -183,12 +183,7 @@ def area_under_curve(scores: NDArray[np.float64], is_positive: NDArray[np.bool_]
 
 
 def _explain(
-    ensemble: Any,
-    features: _Features,
-    place: int,
-    learned: NDArray[np.intp],
-    judged: NDArray[np.intp],
-    seed: int,
+    ensemble: Any, features: _Features, place: int, learned: NDArray[np.intp], judged: NDArray[np.intp], seed: int
 ) -> float | None:
     """Return the share of the variance of a column that trees explain; None if it has no variance in the control."""
     others = np.delete(np.arange(features.numbers.shape[1]), place)

@@ -40,11 +40,7 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     set_bins,
 )
 from privacy_assets.anonymization.kernels.mondrian_few import count_few_rows, decide_on_few, fit_words
-from privacy_assets.anonymization.kernels.mondrian_guarded import (
-    Guard,
-    decide_on_rows,
-    make_guard,
-)
+from privacy_assets.anonymization.kernels.mondrian_guarded import Guard, decide_on_rows, make_guard
 from privacy_assets.anonymization.kernels.mondrian_kept import (
     FEWEST_ROWS_KEPT,
     NO_SLOT,
@@ -366,15 +362,7 @@ def partition_rows(
         task_rows = max(n_rows // (TASKS_PER_THREAD * n_threads), FEWEST_ROWS_PER_TASK)
         if n_threads == 1 and on_rows is None:
             task_rows = n_rows
-    grower = Grower(
-        rows,
-        dimensions,
-        models,
-        person,
-        sensitive,
-        with_cuts,
-        task_rows,
-    )
+    grower = Grower(rows, dimensions, models, person, sensitive, with_cuts, task_rows)
     done = list(_grow_all(grower, n_threads, on_rows))
     begins = np.sort(np.concatenate([grown.begins for grown in done]))
     cuts = np.concatenate([grown.cuts for grown in done])

@@ -99,11 +99,7 @@ def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard:
 
 @allocating_part
 def _count_people(
-    records: NDArray[np.signedinteger[Any]],
-    begin: int,
-    places: NDArray[np.int64],
-    n_listed: int,
-    guard: Guard,
+    records: NDArray[np.signedinteger[Any]], begin: int, places: NDArray[np.int64], n_listed: int, guard: Guard
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """Count people in the class, and on each side of every cut.
 

@@ -319,11 +319,7 @@ def _normalized_entropy(
 
 
 def profile_combinations(
-    blocks: CodeBlocks,
-    combos: NDArray[np.int16],
-    weights: NDArray[np.int32],
-    alpha: float | None,
-    pool: SlicePool,
+    blocks: CodeBlocks, combos: NDArray[np.int16], weights: NDArray[np.int32], alpha: float | None, pool: SlicePool
 ) -> Profile:
     """Count unique rows and measure the entropy of each combination.
 

@@ -121,11 +121,7 @@ def _list_affected(
 
 
 def _measure(
-    context: PackedContext,
-    weights: NDArray[np.int64],
-    which: NDArray[np.int64],
-    measures: RowMeasures,
-    pool: SlicePool,
+    context: PackedContext, weights: NDArray[np.int64], which: NDArray[np.int64], measures: RowMeasures, pool: SlicePool
 ) -> None:
     """Measure some rows into ``measures``; rows of weight 0 do not count."""
     rarest, _ = find_rarest(context.rows, context.n_larger, context.first, context.holders, which)
@@ -145,11 +141,7 @@ def _measure(
 
 
 def _measure_group(
-    context: PackedContext,
-    weights: NDArray[np.int64],
-    attribute: int,
-    which: NDArray[np.int64],
-    measures: RowMeasures,
+    context: PackedContext, weights: NDArray[np.int64], attribute: int, which: NDArray[np.int64], measures: RowMeasures
 ) -> None:
     """Measure rows among those with one of their attributes, or among all if the attribute is -1."""
     rows, n_larger, first, holders = context.rows, context.n_larger, context.first, context.holders

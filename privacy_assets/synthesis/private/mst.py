@@ -283,10 +283,7 @@ def fit_model(mst: Mst, records: PrivateRecords) -> NoisyModel:
         grouped = [groupings[place] for place in pair]
         answered.append(records.noisy_counts(pair, grouped, _known(plan.pairs), what).astype(np.float64))
     measured = Measured(
-        [counts[place] for place in others],
-        answered,
-        weights,
-        0.0 if plan.pairs is None else plan.pairs.scale**-2,
+        [counts[place] for place in others], answered, weights, 0.0 if plan.pairs is None else plan.pairs.scale**-2
     )
     position = {place: position for position, place in enumerate(others)}
     edges = [(position[a], position[b]) for a, b in pairs]

@@ -23,13 +23,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.storage.durable_files import (
-    kept_key,
-    locked,
-    make_private_directory,
-    sync_directory,
-    write_file,
-)
+from privacy_assets.storage.durable_files import kept_key, locked, make_private_directory, sync_directory, write_file
 
 PEOPLE_DIRECTORY: Final = "people"
 MARK_BYTES: Final = 32
