@@ -456,9 +456,10 @@ MUTANTS = (
             f"{RUNS} -k contract_that_changed",
         ),
         (
-            'stands_on = {REIDENTIFICATION: ("source", *others)',
+            'stands_on = {REIDENTIFICATION: ("source", *control, *others)',
             "stands_on = {REIDENTIFICATION: ()",
             f"{RECORDS} -k reported_by_hand",
+            "tests/orchestration/test_membership.py -k stale",
         ),
         (
             "must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),",

@@ -237,6 +237,7 @@ PROMISES: Mapping[str, Promise] = {
     "leakage_detected": TEST,
     **{f"{name}_excess": UPPER_END for name, criterion in CRITERIA.items() if criterion.share_of},
     "inference_excess": GUESSES,
+    "membership_advantage_upper": UPPER_END,
     "rare_values_released": RARE,
 }
 """What each metric promises; a new one of another assessment is added here, for every family of its side."""

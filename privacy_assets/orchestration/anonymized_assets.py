@@ -39,7 +39,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL, OtherReleaseSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
@@ -54,6 +54,7 @@ from privacy_assets.orchestration.stages import (
     stored_artifact,
 )
 from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.reidentification.membership import assess_membership
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.metrics import ANONYMITY, REIDENTIFICATION, SEMANTIC, STATISTICS, figures_of
@@ -231,7 +232,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
     others = settings.other_releases
     keys_of_others = {name: key for other in others for name, key in other.asset_keys(release.name).items()}
     stage = release.anonymized_stage
-    keys = {"source": release.key("source"), stage: release.key(stage), **keys_of_others}
+    control = [] if release.membership_control is None else [MEMBERSHIP_CONTROL]
+    keys = {name: release.key(name) for name in ("source", stage, *control)} | keys_of_others
 
     @dg.asset(
         **asset_arguments(release, REIDENTIFICATION, kinds={"python"}),
@@ -271,9 +273,13 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 progress=progress_logger(context, StageProgress.in_words),
                 engine=engine,
             )
+        membership = assess_membership(
+            anonymization, inputs["source"], _of_others(release, inputs), hierarchies=release.hierarchies
+        )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
-        assessment = replace(assessment, settings=settings_used)
-        for name in keys_of_others:
+        scores = {**assessment.scores, **membership.scores}
+        assessment = replace(assessment, scores=scores, settings=settings_used)
+        for name in (*control, *keys_of_others):
             given = inputs[name]
             made_of[name] = given.digest if isinstance(given, Artifact) else fingerprint(given)
         artifact = replace(assessment.to_artifact(), made_of=made_of)
@@ -281,6 +287,12 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         yield stored_artifact(artifact, score_metadata(assessment.scores) | picture_metadata(pictures))
 
     return reidentification_stage
+
+
+def _of_others(release: ReleaseSettings, inputs: Mapping[str, Any]) -> pd.DataFrame | None:
+    """Return the people who are not in the source, whose codes number them apart from those in it."""
+    control, person = inputs.get(MEMBERSHIP_CONTROL), release.contract.person
+    return control if control is None or person is None else control.assign(**{person: -1 - control[person]})
 
 
 def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:

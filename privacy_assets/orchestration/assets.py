@@ -33,6 +33,7 @@ from privacy_assets.orchestration.control_plans import judged_metadata, plan_met
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
+from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL
 from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
@@ -118,6 +119,27 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe, examined=examined)
 
     return source_stage
+
+
+def membership_control_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset of people who are certainly not in the source, as admitted by the contract of the source."""
+    source = release.membership_control
+    assert source is not None  # noqa: S101 - only called if there is one
+    check = "membership_control_keeps_the_contract"
+
+    @dg.asset(
+        **asset_arguments(release, MEMBERSHIP_CONTROL),
+        description="Records of people who are not in the source, as admitted by its contract.",
+        ins=upstream_inputs(**{MEMBERSHIP_CONTROL: source}),
+        check_specs=[blocking_check(release, MEMBERSHIP_CONTROL, check, CHECKS_OF_STAGES["source_keeps_its_contract"])],
+    )
+    @guarded
+    def membership_control_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        partition_key = partition_key_of(context, release.partitions_def)
+        given = (MEMBERSHIP_CONTROL, source, partition_key, inputs, release.engine, release.name)
+        yield from _admitted(release, MEMBERSHIP_CONTROL, check, lambda: release.contract.admit(read_source(*given)))
+
+    return membership_control_stage
 
 
 def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:

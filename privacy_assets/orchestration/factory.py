@@ -19,6 +19,7 @@ from privacy_assets.orchestration.anonymized_assets import (
     suppressed_asset,
 )
 from privacy_assets.orchestration.assets import (
+    membership_control_asset,
     mpucc_assessment_asset,
     preprocessed_asset,
     source_asset,
@@ -154,6 +155,7 @@ def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
     if release.assesses(REIDENTIFICATION):
         others = release.reidentification_settings.other_releases
         assets += [other_release_asset(release, other) for other in others if other.release is None]
+        assets += [] if release.membership_control is None else [membership_control_asset(release)]
         assets.append(reidentification_assessment_asset(release))
     if release.assesses(SEMANTIC):
         assets.append(semantic_assessment_asset(release))

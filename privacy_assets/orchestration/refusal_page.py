@@ -78,9 +78,10 @@ def known_so_far(
     are the verdicts of this step.
     """
     names = {verdict.name for verdict in decided}
-    own = {METRICS[verdict.metric].assessment for verdict in decided if verdict.metric is not None}
+    side = gathered.evidence.side
+    own = {METRICS[verdict.metric].assessment_on(side) for verdict in decided if verdict.metric is not None}
     failed = {verdict.name for verdict in every if not verdict.passed}
-    assessed = {METRICS[verdict.metric].assessment for verdict in every if verdict.metric is not None}
+    assessed = {METRICS[verdict.metric].assessment_on(side) for verdict in every if verdict.metric is not None}
     assessed |= set(gathered.evidence.assessments)
     later = {
         name
@@ -93,7 +94,7 @@ def known_so_far(
         verdict
         for verdict in every
         if verdict.name in names
-        or (verdict.metric is not None and METRICS[verdict.metric].assessment not in later)
+        or (verdict.metric is not None and METRICS[verdict.metric].assessment_on(side) not in later)
         or (verdict.metric is None and verdict.passed and not verdict.name.startswith(of_later))
     )
     without = replace(

@@ -81,7 +81,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     key = release.key(stage)
     # The figure is measured against these people, and synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
-    limits = [limit for limit in release.policy.limits_of(side) if limit.assessment == assessment]
+    limits = [limit for limit in release.policy.limits_of(side) if limit.assessment_on(side) == assessment]
     specs = limit_checks_of(limits, key, deps)
     has_settings = assessment not in MEASURED_AT_THE_GATE
     if has_settings:

@@ -114,7 +114,7 @@ def verdicts(
         decided.append(_split_was_made_at_once(evidence))
     if evidence.budget is not None:
         decided.append(_budget_is_recorded(evidence.budget))
-    needed = {limit.assessment for limit in limits} | set(evidence.must_succeed)
+    needed = {limit.assessment_on(evidence.side) for limit in limits} | set(evidence.must_succeed)
     needed |= {MPUCC} if evidence.side == SIDES[MPUCC] else set()
     for name in sorted(needed - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
@@ -135,10 +135,11 @@ def is_admitted(decided: tuple[Verdict, ...]) -> bool:
 
 def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     """Decide one limit on the figures of its assessment."""
-    assessment = evidence.assessments.get(limit.assessment)
-    figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
+    name = limit.assessment_on(evidence.side)
+    assessment = evidence.assessments.get(name)
+    figures = evidence.measured.get(name) if assessment is None else assessment.metrics
     value = None if figures is None else figures.get(limit.metric)
-    incomparable = why_incomparable(limit.assessment, evidence)
+    incomparable = why_incomparable(name, evidence)
     if incomparable and not (METRICS[limit.metric].is_yes_no and value):
         value = None
     passed = limit.holds_for(value)

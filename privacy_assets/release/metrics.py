@@ -30,25 +30,29 @@ class Demands(Protocol):
 class Reading:
     """How a figure is read from the ``figures`` of a manifest: the only definition of it as a number.
 
-    ``place`` is the part of the figures that has it; ``value`` returns it, given what the policy requires, and
-    ``interval`` its 95 % interval, as two numbers or None.
+    ``place`` is the part of the figures that has it, or ``place_elsewhere`` on the other side of a release; ``value``
+    returns it, given what the policy requires, and ``interval`` its 95 % interval, as two numbers or None.
     """
 
     place: str
     value: Callable[[Own, Demands | None], Any]
     interval: Callable[[Own], Any] | None = None
+    place_elsewhere: str = ""
 
     def of(self, figures: Mapping[str, Any], required: Demands | None = None) -> float | None:
         """Return the figure of a manifest, or of an assessment that is not released yet."""
-        own = figures.get(self.place)
+        own = self._own(figures)
         found = None if not own else self.value(own, required)
         return None if found is None else float(found)
 
     def interval_of(self, figures: Mapping[str, Any]) -> tuple[float, float] | None:
         """Return its interval; None if it has none."""
-        own = figures.get(self.place)
+        own = self._own(figures)
         found = self.interval(own) if own and self.interval is not None else None
         return None if found is None or None in found else (float(found[0]), float(found[1]))
+
+    def _own(self, figures: Mapping[str, Any]) -> Any:
+        return figures.get(self.place) or figures.get(self.place_elsewhere)
 
 
 class Range(NamedTuple):
@@ -87,6 +91,8 @@ class Metric:
         Whether it is 1 for yes and 0 for no, and shown as these.
     concerned : str
         The records whose share it is, in words.
+    assessment, assessment_elsewhere : str
+        The assessment that has it, and, if both sides have it, that of the other side.
     """
 
     range: Range
@@ -103,6 +109,21 @@ class Metric:
     is_yes_no: bool = False
     concerned: str = ""
     assessment: str = ""
+    assessment_elsewhere: str = ""
+
+    @property
+    def assessments(self) -> tuple[str, ...]:
+        """The assessments that have it."""
+        return tuple(filter(None, (self.assessment, self.assessment_elsewhere)))
+
+    @property
+    def is_on_both_sides(self) -> bool:
+        """Whether the records of every side that is released have it."""
+        return self.assessment in ON_BOTH_SIDES or len(self.assessments) > 1
+
+    def assessment_on(self, side: str) -> str:
+        """Return the assessment that has it on a side."""
+        return next((each for each in self.assessments if SIDES[each] == side), self.assessment)
 
     @property
     def direction(self) -> Direction:
@@ -164,6 +185,10 @@ CERTAIN_BY_ROWS_ADVICE = (
 CANDIDATES_ADVICE = (
     "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
     "use its classes here, too, or leave out the column that links the two."
+)
+MEMBERSHIP_ADVICE = (
+    "Release the records of a random share of the people, which multiplies the advantage by about that share; "
+    "generalize or band sensitive columns with many values, or use a larger k; let synthetic records copy less."
 )
 SEMANTIC_ADVICE = (
     "Leave out or coarsen the columns in the advice table of the assessment, or withhold the records at risk "
@@ -336,6 +361,20 @@ METRICS: Mapping[str, Metric] = {
             "inference_interval",
             "share of originals' values that are guessed right from the nearest record, beyond that of the control",
         ),
+        membership_advantage_upper=Metric(
+            range=SHARE,
+            meaning="larger end, without its sign, of the 95 % interval of the membership advantage: the share of the "
+            "people in the source who seem to be in it minus that of others",
+            reading=Reading(
+                DISCLOSURE,
+                lambda own, _: own.get("membership_advantage_upper"),
+                lambda own: own.get("membership_advantage_interval"),
+                REIDENTIFICATION,
+            ),
+            severity="warn",
+            advice=MEMBERSHIP_ADVICE,
+            assessment_elsewhere=REIDENTIFICATION,
+        ),
     ),
     **_of(
         RARE_VALUES,
@@ -473,7 +512,7 @@ def figures_of(assessment: str, figures: Mapping[str, Any], required: Demands | 
 
     Without requirements, copies of any number of people may go unnoticed.
     """
-    return {name: own.of(figures, required) for name, own in METRICS.items() if own.assessment == assessment}
+    return {name: own.of(figures, required) for name, own in METRICS.items() if assessment in own.assessments}
 
 
 def measured_in(place: str) -> frozenset[str]:

@@ -12,7 +12,6 @@ from privacy_assets.release.metrics import (
     DIRECTIONS,
     METRICS,
     MPUCC,
-    ON_BOTH_SIDES,
     SAFE_SIDES,
     SEMANTIC,
     SEVERITIES,
@@ -150,8 +149,12 @@ class Limit:
         return SIDES[self.assessment]
 
     def is_on(self, side: str) -> bool:
-        """Whether the limit applies to a side; limits on worth apply to both."""
-        return side == self.side or self.assessment in ON_BOTH_SIDES
+        """Whether the limit applies to a side; limits on worth and on membership apply to both."""
+        return side == self.side or METRICS[self.metric].is_on_both_sides
+
+    def assessment_on(self, side: str) -> str:
+        """Return the assessment that computes the figure on a side."""
+        return METRICS[self.metric].assessment_on(side)
 
     @property
     def blocks(self) -> bool:

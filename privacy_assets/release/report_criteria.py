@@ -18,6 +18,9 @@ from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, REIDENTIFICATI
 
 ROWS = "criteria"
 GUESSED = "guessed_columns"
+MEMBERSHIP = "Membership"
+IN_THE_SOURCE = "Can somebody who knows a record tell that its person is in the source?"
+IS_SENSITIVE = "whether being in the source is itself sensitive"
 HEADINGS = ("Criterion", "Question", "About", "Finding", "Difference, 95 % interval", "Not answered")
 
 
@@ -47,6 +50,7 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             f"{write(row['low'])} to {write(row['high'])}",
             f"{criterion.not_answered}{unseen if criterion.finds_copies else ''}",
         )
+    yield from _membership_of_synthetic(found)
 
 
 def _of_whom(found: Mapping[str, Any]) -> str:
@@ -115,12 +119,50 @@ def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[
             exact,
             "attackers without such knowledge, for whom the risk is lower",
         )
-    if classes.get("k") is not None:
-        yield (
-            "Membership",
-            "Is it known who is in the table?",
-            "everybody",
-            "not asked: the records are those of the people in the source",
-            "none",
-            "whether being in the source is itself sensitive",
-        )
+    if "membership_found" in candidates:
+        yield _membership_of_anonymized(candidates, classes.get("k"))
+    elif classes.get("k") is not None:
+        asked = "not asked: whose a record can be is not assessed"
+        yield MEMBERSHIP, IN_THE_SOURCE, "everybody", asked, "none", IS_SENSITIVE
+
+
+def _membership_of_anonymized(found: Mapping[str, Any], k: int | None) -> tuple[str, ...]:
+    n_source, n_control, reason = (found[f"membership_{name}"] for name in ("n_source", "n_control", "estimated"))
+    low, high = (number(end) for end in found["membership_advantage_interval"])
+    if reason is None:
+        others = f"{percent(found['membership_found_control'])} of others"
+        advantage = f"{number(found['membership_advantage'])} ({low} to {high})"
+        of_known = number(found["membership_advantage_of_quasi_identifiers"])
+    else:
+        others = " to ".join(map(percent, found["membership_left_out_interval"]))
+        others += f" of others, estimated without a control ({reason})"
+        advantage = f"{low} to {high}"
+        of_known = " to ".join(map(number, found["membership_advantage_interval_of_quasi_identifiers"]))
+    return (
+        MEMBERSHIP,
+        IN_THE_SOURCE,
+        f"{n_source:,} people in the source" + (f" and {n_control:,} others" if n_control else ""),
+        f"somebody who knows a whole record finds a fitting one for {percent(found['membership_found'])} of the people "
+        f"in the source and for {others}: advantage {advantage}. An attacker who knows only the quasi-identifiers: "
+        f"{of_known}." + ("" if k is None else f" k = {k:,} does not limit this."),
+        f"{low} to {high}",
+        IS_SENSITIVE,
+    )
+
+
+def _membership_of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    if found.get("membership_advantage") is None:
+        return
+    low, high = (number(end) for end in found["membership_advantage_interval"])
+    share = found["membership_tpr_at_1_percent"]
+    seen = "" if share is None else f"; {percent(share)} of originals are closer than all but 1 % of the control"
+    yield (
+        MEMBERSHIP,
+        IN_THE_SOURCE,
+        _of_whom(found),
+        f"by the distance to the nearest record, advantage {number(found['membership_advantage'])} ({low} to {high})"
+        f"{seen}; {found['most_exposed_people']:,} originals are closer than everybody in the control "
+        f"({number(found['most_exposed_people_by_chance'])} by chance)",
+        f"{low} to {high}",
+        "few copies, which an average does not show; attackers who train such a synthesizer themselves",
+    )

@@ -18,7 +18,7 @@ import yaml
 
 from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
+from privacy_assets.release.metrics import METRICS, SIDES
 from privacy_assets.release.policy import Limit
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_number
 
@@ -114,8 +114,8 @@ class Waiver:
     @property
     def side(self) -> str:
         """The side of a release whose limit the waiver is for; empty if the limit is on both sides."""
-        assessment = METRICS[self.metric].assessment
-        return "" if assessment in ON_BOTH_SIDES else SIDES[assessment]
+        metric = METRICS[self.metric]
+        return "" if metric.is_on_both_sides else SIDES[metric.assessment]
 
     def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
         """Return why the waiver does not apply to a limit for a content on a day (UTC); empty if it applies.

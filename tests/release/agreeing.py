@@ -22,6 +22,6 @@ def written(metric, value, place):
         return {LEAKAGE_DETECTED: None if value is None else bool(value), "detectable_share": 0.0}
     if place == UTILITY:
         return {f"{metric}_lower": value}
-    if place == DISCLOSURE:
+    if place == DISCLOSURE and metric.endswith("_excess"):
         return {metric.replace("excess", "interval"): None if value is None else [min(value, 0.0), value]}
     return {"k": value, "k_people": None} if metric == "smallest_class" else {metric: value}

@@ -23,6 +23,7 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
     assert found.metrics == {
         "leakage_detected": 0.0,
         **{f"{name}_excess": 0.01 * place for place, name in enumerate(EXCESSES)},
+        "membership_advantage_upper": None,
     }
     assert (
         found.remark

@@ -31,6 +31,7 @@ EXAMPLES = {
         for name in ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
     },
     "leakage_detected": ({"disclosure_assessment": {"leakage_detected": True, "detectable_share": 0.01}}, 1),
+    "membership_advantage_upper": ({"reidentification_assessment": {"membership_advantage_upper": 0.4}}, 0.4),
     "smallest_class": ({"anonymity": {"k": 9, "k_people": 4}}, 4),
     "l_diversity": ({"anonymity": {"sensitive": SENSITIVE}}, 2),
     "t_closeness": ({"anonymity": {"sensitive": SENSITIVE}}, 0.4),

@@ -26,6 +26,7 @@ from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.pipeline.measure import evidence_of, measure, released_columns
 from privacy_assets.pipeline.settings.utility import SHARE_THAT_JUDGES, UtilitySettings
 from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.reidentification.membership import assess_membership
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.metrics import (
@@ -192,7 +193,7 @@ class Bench:
         if failed:
             raise InvalidTableError(f"The classes do not meet the requirements: {'; '.join(failed)}.")
         found: dict[str, Any] = {}
-        limited = {limit.assessment for limit in policy.limits_of("anonymized")}
+        limited = {limit.assessment_on("anonymized") for limit in policy.limits_of("anonymized")}
         if REIDENTIFICATION in limited:
             found[REIDENTIFICATION] = assess_reidentification(
                 self.table,
@@ -206,6 +207,11 @@ class Bench:
                 hierarchies=hierarchies,
                 progress=self._stop,
             )
+            if policy.limit_on("membership_advantage_upper") is not None:
+                of_people = assess_membership(anonymization, self.table, hierarchies=hierarchies).scores
+                found[REIDENTIFICATION] = replace(
+                    found[REIDENTIFICATION], scores={**found[REIDENTIFICATION].scores, **of_people}
+                )
         if SEMANTIC in limited:
             if contract.person is not None:
                 whose = self.table[contract.person].take(anonymization.members["row"].to_numpy())

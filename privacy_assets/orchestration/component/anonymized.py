@@ -42,6 +42,7 @@ ResolvedAnonymization: TypeAlias = Annotated[
             "l_diversity": Annotated[int | LDiversity, _DIVERSITY.or_plain(StrictInt)] | None,
             "l_diversity_by_column": dict[str, Annotated[LDiversity, _DIVERSITY]] | None,
             "hierarchies": _HIERARCHIES,
+            "membership_control": ResolvedSource | None,
         },
         check=AnonymizationSettings.check,
     ),

@@ -13,7 +13,7 @@ from privacy_assets.drafting.yaml_text import in_yaml
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import YamlField, fields_of
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
-from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
+from privacy_assets.release.metrics import METRICS, SIDES
 
 
 def configuration_reference() -> str:
@@ -52,7 +52,7 @@ def metrics_reference() -> str:
     heads = ("metric", "records", "safe side", "range", "default severity", "protects its side alone", "meaning")
     rows = [_cells(*heads), _cells(*["---"] * len(heads))]
     for name, metric in METRICS.items():
-        records = "of both sides" if metric.assessment in ON_BOTH_SIDES else SIDES[metric.assessment]
+        records = "of both sides" if metric.is_on_both_sides else SIDES[metric.assessment]
         safe = "no" if metric.is_yes_no else metric.direction.replace("_", " ")
         reach = f"from {metric.low:g}" + ("" if isinf(metric.high) else f" to {metric.high:g}")
         alone = yes_or_no(metric.worst_for_copies) if (at := metric.protects_from) is None else f"{safe} {at:g}"

@@ -28,7 +28,7 @@ from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
-from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL, OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
@@ -391,7 +391,9 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         if other.release is not None
     }
     others = storage.other_releases()
-    tables = {**storage.evidence(["source", "anonymized"], {"source": source_content}), stage: at_hand, **others}
+    control = () if release.membership_control is None else (MEMBERSHIP_CONTROL,)
+    read = storage.evidence(["source", "anonymized", *control], {"source": source_content})
+    tables = {**read, stage: at_hand, **others}
     gathered = _measured(storage, anonymization, source)
     found = {name: value for name, value in {stage: anonymization, "source": source}.items() if value is not None}
     evidence = replace(
@@ -401,7 +403,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
     gathered = replace(gathered, evidence=evidence, content=at_hand.content or "", found=found)
-    stands_on = {REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on}
+    stands_on = {REIDENTIFICATION: ("source", *control, *others), SEMANTIC: release.semantic_risk_stands_on}
     asked_for = _asked_for(release, anonymization)
     for name in filter(release.assesses, stands_on):
         stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, name)

@@ -46,6 +46,8 @@ from privacy_assets.storage.artifact import canonical_json
 SMALLEST_SECRET = 2**32
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 LONGEST_REASON = 2_000
+MEMBERSHIP_CONTROL = "membership_control"
+"""The stage of the people who are not in the source."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ class AnonymizationSettings(MethodSettings):
     )
     seed: int | None = setting(
         None, "Seed of the order of released records; by default 0, and drawn in private if relaxed.", 1, at_least=0
+    )
+    membership_control: TableSource | None = setting(
+        None,
+        "Records of people of the same population who are certainly not in the source, in its columns. They say how "
+        "much better those in the source are found; by default that is estimated as a range.",
+        {"file": "data/held_out.parquet"},
     )
     pictured: tuple[str, str] | None = setting(
         None, "Two columns with numbers or datetimes, whose classes are drawn as rectangles.", ["age", "income"]

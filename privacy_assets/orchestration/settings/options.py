@@ -151,7 +151,7 @@ def written_anonymization(settings: AnonymizationSettings | None) -> dict[str, A
     written = {}
     for each in fields(settings):
         value = getattr(settings, each.name)
-        if each.name not in ("seed", "pictured") and value != each.default:
+        if each.name not in ("seed", "pictured", "membership_control") and value != each.default:
             written[each.name] = _plain(value)
     return written
 

@@ -22,6 +22,7 @@ from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.preprocess import check_precisions
 from privacy_assets.orchestration.settings.anonymized import (
+    MEMBERSHIP_CONTROL,
     NAME_PATTERN,
     Generalization,
     ReidentificationSettings,
@@ -45,7 +46,16 @@ from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySett
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
-from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
+from privacy_assets.release.metrics import (
+    DISCLOSURE,
+    METRICS,
+    MPUCC,
+    ON_BOTH_SIDES,
+    REIDENTIFICATION,
+    SEMANTIC,
+    SIDES,
+    UTILITY,
+)
 from privacy_assets.release.policy import TOTAL_EPSILON, Policy, resolve_policy
 from privacy_assets.release.report import require_declaration
 from privacy_assets.release.signing import Signer, load_signer, require_cryptography
@@ -186,6 +196,11 @@ class ReleaseSettings(Release):
         check_precisions(*precisions, self.contract.released_columns)
         if self.generalize_synthetic is not None:
             require_cuts_that_apply(vars(self.generalize_synthetic))
+            if self.generalize_synthetic.membership_control is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} has a membership_control for synthetic records, whose control is that "
+                    "of the split. Expected it only in `anonymized`."
+                )
             if DISTINCT_RECORD in self.contract.released_columns:
                 raise InvalidSettingError(
                     f"The contract has a column {DISTINCT_RECORD!r}, a name that is needed to number synthetic "
@@ -407,7 +422,14 @@ class ReleaseSettings(Release):
             sources |= {"original": self.split.original, "control": self.split.control}
         if isinstance(self.synthetic, ExternalSynthetic):
             sources["synthetic"] = self.synthetic.source
+        if self.membership_control is not None:
+            sources[MEMBERSHIP_CONTROL] = self.membership_control
         return sources
+
+    @property
+    def membership_control(self) -> TableSource | None:
+        """The records of people who are not in the source, for the membership of the anonymized records."""
+        return None if self.anonymized is None else self.anonymized.membership_control
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -453,12 +475,12 @@ class ReleaseSettings(Release):
         """Whether a side has an assessment, because it is configured or the policy limits it."""
         asked = {
             MPUCC: self.synthetic,
-            REIDENTIFICATION: self.reidentification,
+            REIDENTIFICATION: self.reidentification or self.membership_control,
             SEMANTIC: self.semantic_risk,
             UTILITY: self.utility,
             DISCLOSURE: self.disclosure,
         }
-        limited = any(limit.assessment == assessment for limit in self.policy.limits)
+        limited = any(assessment in METRICS[limit.metric].assessments for limit in self.policy.limits)
         has_side = assessment in ON_BOTH_SIDES or SIDES[assessment] in self.sides
         return has_side and (asked[assessment] is not None or limited)
 
@@ -539,6 +561,7 @@ class ReleaseSettings(Release):
             "known_to_the_policy": [list(columns) for columns in self.policy.known],
             "own_hierarchies": describe_hierarchies(self.hierarchies),
             "others_digests": [other.digest for other in others],
+            "membership_control": self.membership_control is not None,
             **({"withdrawn": withdrawn} if withdrawn else {}),
         }
 

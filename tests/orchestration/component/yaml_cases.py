@@ -652,6 +652,11 @@ CASES = {
         anonymized(hierarchies={"age": {"steps": [5]}}),
         "A hierarchy is given as a mapping of 1 keys. Expected one key of",
     ),
+    "AnonymizationSettings.membership_control": (
+        anonymized(membership_control={"file": "t.csv"}),
+        anonymized(membership_control={"file": "t.xlsx"}),
+        "The format of 't.xlsx' is",
+    ),
     "LDiversity.least": (
         anonymized(l_diversity={"least": 3}),
         anonymized(l_diversity={"least": 0}),
