@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.disclosure.criteria import Evidence, weights_of
+from privacy_assets.disclosure.membership import measure_membership
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
@@ -216,6 +217,7 @@ def _assess(
     evidence, of_people = examined.evidence, examined.of_people
     split, copied = find_power(examined, records, attack, settings.n_permutations, workers, divisions, others)
     rows, n_original = [], of_people.n_original
+    closeness = of_people.mean(-evidence["relative_distance"][:, None])[:, 0]
     asked = attack.criteria(records).items()
     for j, ((name, criterion), adjusted) in enumerate(zip(asked, examined.adjusted, strict=True)):
         own = examined.scores[:, j]
@@ -230,7 +232,8 @@ def _assess(
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
         _overall(criteria, float(split.min()), records, of_people)
-        | _inferred(records, evidence, of_people, settings.sensitive or records.columns),
+        | _inferred(records, evidence, of_people, settings.sensitive or records.columns)
+        | measure_membership(closeness, n_original, settings.seed),
         criteria,
         _by_column(records, evidence, of_people, settings.sensitive or records.columns, attack.named),
         pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),

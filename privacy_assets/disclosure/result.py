@@ -34,6 +34,10 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         ``detectable_people`` (copied originals that would have been detected with a probability of 95 %); by criterion
         ``_excess`` (mean score of
         originals minus that of controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``;
+        ``membership_advantage`` (how well closeness to the synthetic records tells originals from controls, 2 AUC - 1)
+        with its ``_interval`` and ``_upper`` (the larger end, without sign), ``membership_tpr_at_1_percent`` (share of
+        originals closer than all but 1 % of controls; None below 200), ``most_exposed_people`` (closer than every
+        control) and ``most_exposed_people_by_chance``;
         ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
     criteria : DataFrame
         One row per criterion: whether ``more`` or ``fewer`` is asked, the weight of its p value, mean score of

@@ -1,5 +1,7 @@
 """Membership of anonymized records: with people who are not in the source, and without, through the gate."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -7,7 +9,8 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import Synthesis
-from privacy_assets.release.policy import Limit
+from privacy_assets.release.metrics import DISCLOSURE
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import blocked_by, failure_of, people
 from tests.orchestration.test_anonymized_release import (
     assert_refused,
@@ -32,8 +35,8 @@ def write_control(project, table):
     table.to_parquet(project.root / "data" / "held_out.parquet", index=False)
 
 
-def page_of(project):
-    return (project.releases(side="anonymized")[-1] / "report.html").read_text()
+def page_of(project, side="anonymized"):
+    return (project.releases(side=side)[-1] / "report.html").read_text()
 
 
 def test_without_a_control_the_report_has_a_range_with_its_reason(project):
@@ -97,3 +100,21 @@ def test_a_control_is_for_records_that_are_made_of_the_source(project):
     of_files = AnonymizationSettings(k=5, membership_control=TableFile("data/held_out.parquet"))
     with pytest.raises(InvalidSettingError, match="whose control is that of the split"):
         project.definitions(synthetic=Synthesis(), generalize_synthetic=of_files)
+
+
+def test_one_limit_is_on_the_records_of_both_sides(project):
+    risk, required = Limit("privacy_risk_score", 0.999), RequiredSettings(control_records=40, detectable_share=None)
+    policy = Policy((risk, Limit("smallest_class", 5), Limit(UPPER, 0.15)), required)
+    project.write_tables()
+    result = project.run(project.definitions(policy=policy, anonymized=AnonymizationSettings(k=5)))
+    assert result.success, failure_of(result)
+    for side, assessment in (("synthetic", DISCLOSURE), ("anonymized", CANDIDATES)):
+        written = project.releases(side=side)[-1]
+        manifest = json.loads((written / "manifest.json").read_text())
+        scores = manifest["figures"][assessment]
+        (decided,) = [verdict for verdict in manifest["verdicts"] if verdict["metric"] == UPPER]
+        assert (decided["value"], decided["severity"]) == (scores[UPPER], "warn")
+        assert "Can somebody who knows a record tell that its person is in the source?" in page_of(project, side)
+    said = page_of(project, "synthetic")
+    assert "by the distance to the nearest record, advantage" in said
+    assert "originals are closer than everybody in the control" in said
