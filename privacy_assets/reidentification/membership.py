@@ -39,7 +39,6 @@ from privacy_assets.setting_checks import threads_to_use
 
 FEWEST_PEOPLE: Final = 50
 CONFIDENCE: Final = 0.95
-PAIRS_AT_ONCE: Final = 1 << 22
 WHOLE, QUASI_IDENTIFIERS = "whole record", "quasi-identifiers"
 NO_CONTROL = "there is no control"
 TOO_FEW = f"fewer than {FEWEST_PEOPLE} people on a side"
@@ -255,7 +254,8 @@ def _search(sides: _Sides, anonymization: Anonymization, known: Sequence[str], n
     """Search fitting records for everybody, and, for the people of the source, also without their own."""
     columns, n, truth = [sides.columns[name] for name in known], sides.n_source, sides.truth
     n_fitting = _count_fitting(columns, len(sides.people), n_threads)
-    n_others = n_fitting[:n] - _count_own(sides, columns)
+    own = _same(sides.people, sides.people[truth], sum(sides.n_people))
+    n_others = (n_fitting - _count_fitting([*columns, own], len(sides.people), n_threads))[:n]
     n_in_class, stays = _others_in_class(sides, anonymization, known)
     surely = n_others - np.where(stays, 0, n_in_class) > 0
 
@@ -286,9 +286,7 @@ def _count_fitting(columns: Sequence[MaskedColumn], n_records: int, n_threads: i
         of_record, of_row = groups[:n_records], groups[n_records:]
         if not searched:
             return np.bincount(of_row, minlength=n_groups)[of_record].astype(np.int64)
-        sets = from_ranges(of_row, of_row, np.zeros(len(of_row), np.bool_), n_groups, np.arange(len(of_row)))
-        merged, n_codes, sets = coarsen(of_record, n_groups, sets)
-        searched.append(MaskedColumn(merged, n_codes, sets, partition_of(sets, n_codes)))
+        searched.append(_same(of_record, of_row, n_groups))
     searched.sort(key=lambda column: column.mean_share)
     boxes, box_of_row = make_boxes(searched)
     points = make_points(searched, None)
@@ -297,36 +295,11 @@ def _count_fitting(columns: Sequence[MaskedColumn], n_records: int, n_threads: i
     return count_fitting(points, boxes, n_codes, n_rows, n_threads)[point_of_original(searched, points)]
 
 
-def _count_own(sides: _Sides, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
-    """Count the released rows of the same person that fit each record of the source."""
-    n, people = sides.n_source, sides.people[: sides.n_source]
-    n_records = np.bincount(people)
-    if n_records.max() == 1:
-        return np.bincount(sides.truth, minlength=n).astype(np.int64)
-    order = np.argsort(people, kind="stable")
-    first = np.concatenate([[0], np.cumsum(n_records)])
-    found = np.zeros(n, np.int64)
-    owner = people[sides.truth]
-    n_pairs = np.cumsum(n_records[owner])
-    for begin, stop in _in_parts(n_pairs):
-        rows = np.arange(begin, stop)
-        row = np.repeat(rows, n_records[owner[rows]])
-        ends = np.cumsum(n_records[owner[rows]])
-        place = np.arange(len(row)) - np.repeat(ends - n_records[owner[rows]], n_records[owner[rows]])
-        record = order[first[owner[row]] + place]
-        fits = np.ones(len(row), np.bool_)
-        for column in columns:
-            sets = column.sets._replace(set_of_row=column.sets.set_of_row[row])
-            fits &= sets.contain(column.codes[record].astype(np.int64))
-        found += np.bincount(record[fits], minlength=n)
-    return found
-
-
-def _in_parts(totals: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Divide rows with these running totals into parts of about `PAIRS_AT_ONCE`."""
-    edges = np.searchsorted(totals, np.arange(PAIRS_AT_ONCE, totals[-1], PAIRS_AT_ONCE), side="right")
-    cuts = np.unique([0, *edges, len(totals)])
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+def _same(of_records: NDArray[np.int64], of_rows: NDArray[np.int64], n: int) -> MaskedColumn:
+    """Return the column of released rows that fit the records with the same number, below n."""
+    sets = from_ranges(of_rows, of_rows, np.zeros(len(of_rows), np.bool_), n, np.arange(len(of_rows)))
+    codes, n_codes, sets = coarsen(of_records, n, sets)
+    return MaskedColumn(codes, n_codes, sets, partition_of(sets, n_codes))
 
 
 def _others_in_class(
