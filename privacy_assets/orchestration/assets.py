@@ -123,21 +123,40 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 def membership_control_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset of people who are certainly not in the source, as admitted by the contract of the source."""
-    source = release.membership_control
-    assert source is not None  # noqa: S101 - only called if there is one
-    check = "membership_control_keeps_the_contract"
+    control, source, contract = release.membership_control, release.source, release.contract
+    assert control is not None and source is not None  # noqa: S101 - only called if there is a control
+    check, person = "membership_control_keeps_the_contract", contract.person
+    # Admitted people are only numbered, so both tables are read to find those in both. Spark's is not gathered for it.
+    has_keys = person is not None and not isinstance(source, SparkSource)
+    given: dict[str, TableSource] = {**({"source": source} if has_keys else {}), MEMBERSHIP_CONTROL: control}
 
     @dg.asset(
         **asset_arguments(release, MEMBERSHIP_CONTROL),
         description="Records of people who are not in the source, as admitted by its contract.",
-        ins=upstream_inputs(**{MEMBERSHIP_CONTROL: source}),
+        ins=upstream_inputs(**given),
         check_specs=[blocking_check(release, MEMBERSHIP_CONTROL, check, CHECKS_OF_STAGES["source_keeps_its_contract"])],
     )
     @guarded
     def membership_control_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        partition_key = partition_key_of(context, release.partitions_def)
-        given = (MEMBERSHIP_CONTROL, source, partition_key, inputs, release.engine, release.name)
-        yield from _admitted(release, MEMBERSHIP_CONTROL, check, lambda: release.contract.admit(read_source(*given)))
+        def admit() -> pd.DataFrame:
+            place = partition_key_of(context, release.partitions_def), inputs, release.engine, release.name
+            tables = [read_source(stage, each, *place) for stage, each in given.items()]
+            for table in tables:
+                contract.require_known_columns(table)
+            admitted = contract.admit(pd.concat(tables, ignore_index=True))
+            n_source = len(admitted) - len(tables[-1])
+            others = admitted[n_source:].reset_index(drop=True)
+            if person is None:
+                return others
+            n_shared = people_on_both_sides(admitted[:n_source], others, person)
+            if n_shared:
+                raise InvalidTableError(
+                    f"{n_shared} of {others[person].nunique()} people of the control are people of the source. "
+                    "Expected people who are certainly not in it. Remove them from the control. Nothing was stored."
+                )
+            return others.assign(**{person: pd.factorize(others[person])[0]})
+
+        yield from _admitted(release, MEMBERSHIP_CONTROL, check, admit)
 
     return membership_control_stage
 

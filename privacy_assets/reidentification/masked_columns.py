@@ -56,9 +56,11 @@ class MaskedColumn:
         return replace(self, sets=self.sets._replace(set_of_row=self.sets.set_of_row[rows]))
 
 
-def check_tables(original: pd.DataFrame, released: pd.DataFrame) -> None:
+def check_tables(
+    original: pd.DataFrame, released: pd.DataFrame, names: tuple[str, str] = ("original", "released")
+) -> None:
     """Refuse inputs that are not frames, have no rows, or have repeated or unnamed columns."""
-    for words, table in (("original", original), ("released", released)):
+    for words, table in zip(names, (original, released), strict=True):
         if not isinstance(table, pd.DataFrame):
             raise InvalidTableError(
                 f"The {words} table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first."

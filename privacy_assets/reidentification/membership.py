@@ -167,7 +167,7 @@ def _read_sides(
             "that it was made from. Nothing was assessed."
         )
     table, masks = anonymization.table, anonymization.model.masks
-    check_tables(source, table)
+    check_tables(source, table, ("source", "released"))
     if len(source) != anonymization.stats["n_rows"]:
         raise InvalidTableError(
             f"The anonymization was made from {anonymization.stats['n_rows']} rows, but the source has {len(source)}. "
@@ -198,7 +198,7 @@ def _read_sides(
 
 def _as_in_source(source: pd.DataFrame, control: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return columns of the control in types and spelling of the source; refuse others."""
-    check_tables(control, source)
+    check_tables(control, source, ("control", "source"))
     lacking = [name for name in names if name not in control.columns]
     if lacking:
         raise InvalidTableError(

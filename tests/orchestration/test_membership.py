@@ -90,7 +90,12 @@ def test_a_changed_control_makes_the_evidence_stale(project):
 
 
 def test_people_of_the_source_in_the_control_are_refused_with_their_number(project):
-    write_control(project, pd.concat([people(100, 77), people(300, 1)[:150]], ignore_index=True))
+    both = pd.concat([people(100, 77), people(300, 1)[:3]], ignore_index=True)
+    write_control(project, both.assign(patient=both["patient"].str.upper()))
+    result = project.run(with_control(project))
+    assert "3 of 103 people of the control are people of the source" in failure_of(result)
+    renamed = pd.concat([people(100, 77), people(300, 1)[:150]], ignore_index=True)
+    write_control(project, renamed.assign(patient=[f"other {place}" for place in range(250)]))
     result = project.run(with_control(project))
     assert "150 of 250 people of the control equal one of the source" in failure_of(result)
     assert project.everything_released() == []

@@ -180,6 +180,8 @@ def test_what_cannot_be_answered_is_refused():
         assess_membership(found, source[1:], control)
     with pytest.raises(InvalidTableError, match=r"lacks the columns \['pay'\]"):
         assess_membership(found, source, control.drop(columns="pay"))
+    with pytest.raises(InvalidTableError, match="The control table has no rows"):
+        assess_membership(found, source, control[:0])
     with pytest.raises(InvalidTableError, match="Column 'age' differs in type"):
         assess_membership(found, source, control.assign(age=control["age"].astype(str) + " years"))
     with pytest.raises(InvalidSettingError, match="centers of classes"):
