@@ -148,7 +148,7 @@ NO_TABLE_OF_THE_USER = {
         "UtilityAssessment",
     ),
     *("WeightedAssessment", "ConceptLattice", "RiskChains", "AnonymizedDataset", "CutTree", "Synthesizer"),
-    *("ExternalSynthetic", "GivenSplit", "OtherReleaseSettings", "build_release_definitions"),
+    *("ExternalSynthetic", "GivenSplit", "AnonymizationSettings", "OtherReleaseSettings", "build_release_definitions"),
 }
 
 
