@@ -73,6 +73,11 @@ def numbered() -> pd.DataFrame:
     return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))
 
 
+def outsiders() -> pd.DataFrame:
+    table = numbered()
+    return table.assign(patient="another " + table["patient"], number=table["number"] + 200)
+
+
 def traces() -> list[str]:
     """Number synthetic people with two rows each."""
     return [f"{TEXT} {INTEGER + row % 45}" for row in range(90)]
@@ -102,7 +107,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         ),
         generalize_synthetic=AnonymizationSettings(k=5),
         assessment=AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
-        anonymized=AnonymizationSettings(k=10),
+        anonymized=AnonymizationSettings(k=10, membership_control=outsiders),
         reidentification=ReidentificationSettings(max_known=1, other_releases=(other,)),
         semantic_risk=SemanticRiskSettings(risk_limit=0.9999, withhold=True, of_source=True, advice=False),
         linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
