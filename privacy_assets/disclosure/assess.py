@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from privacy_assets.disclosure.scores import (
     Attack,
     Workers,
     gather_evidence,
-    score_records,
+    score_all,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
@@ -64,6 +65,7 @@ def assess_disclosure(
     person: str | None = None,
     synthetic_person: str | None = None,
     invented: Sequence[str] = (),
+    published_before: Sequence[pd.DataFrame] = (),
     n_threads: int | None = None,
     progress: Callable[[StageProgress], None] | None = None,
 ) -> DisclosureAssessment:
@@ -96,6 +98,9 @@ def assess_disclosure(
         and is compared only if the original has it, too.
     invented : sequence of str
         Columns of invented values, such as names by a generator: nobody knows them, if nine in ten are nobody's.
+    published_before : sequence of DataFrame
+        Synthetic tables of the same originals, under the same split, that were published before, with the same columns.
+        The criteria are also asked of all of them together with ``synthetic``.
     n_threads : int, optional
         Threads; the result does not depend on their number. Default: all cores that this process may use.
     progress : callable, optional
@@ -132,12 +137,18 @@ def assess_disclosure(
     columns = check_columns(frames)
     attack_columns = np.array(settings.known_of(columns))
     records = pool_records(frames, people, invented)
+    earlier = None
+    if published_before:
+        frames["synthetic"] = pd.concat([frames["synthetic"], *published_before], ignore_index=True)
+        check_columns(frames)
+        earlier = replace(pool_records(frames, people, invented), synthetic_people=None)
     give_back_memory()
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
-    rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
+    n_made = (earlier or records).n_synthetic
+    rows = draw_people(records, people_to_examine(records.n_real, n_made, settings.sample), others)
     _require_examined(records, rows)
-    attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns))
+    attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns), earlier)
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, synthetic_person, workers, divisions, others)
 
@@ -168,7 +179,7 @@ def examine_criteria(
     evidence = gather_evidence(records, attack, workers)
     of_people = OfPeople(records, attack.rows)
     asked = attack.criteria(records).values()
-    scores = of_people.mean(score_records(asked, evidence, evidence))
+    scores = of_people.mean(score_all(records, attack, evidence, workers))
     whole, units = as_integers(scores)
     n_original, weights = of_people.n_original, weights_of(asked)
     report = workers.counter("permutations", n_permutations)
@@ -245,6 +256,7 @@ def _assess(
             **settings.to_json(),
             "columns": list(records.columns),
             "synthetic_person": synthetic_person,
+            "n_published_before": 0 if attack.earlier is None else attack.earlier.n_synthetic - records.n_synthetic,
             "precision": records.precision,
             "n_divisions": len(examined.sums),
             "compared_share": float(evidence["compared_share"]),

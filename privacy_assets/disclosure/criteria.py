@@ -6,7 +6,7 @@ The score of a real record is what the synthetic records reveal about it. No sco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -56,6 +56,8 @@ class Criterion:
         Whether copies of whole records raise its score; if not, it has no detectable share.
     direction : str
         ``more`` if it asks whether the records reveal more about originals; ``fewer`` if it asks who is missing.
+    is_of_all_releases : bool
+        Whether it is asked of the records together with those that were published before.
     """
 
     words: str
@@ -73,6 +75,7 @@ class Criterion:
     weight: float = 1.0
     finds_copies: bool = True
     direction: str = "more"
+    is_of_all_releases: bool = False
 
 
 def number_of_closest(n_records: float, share: float) -> float:
@@ -105,7 +108,9 @@ def _is_absent(own: Evidence, whole: Evidence) -> NDArray[np.float64]:
 
 COARSEN = "Coarsen or leave out the columns with the most distinct values."
 STATISTICS = "what can be inferred about everybody: statistics"
-CRITERIA: Final[Mapping[str, Criterion]] = {
+TOGETHER: Final = "_together"
+"""What names of criteria end with that are asked of records together with those that were published before."""
+_OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
     "singling_out": Criterion(
         words="singling out",
         law="Singling out",
@@ -256,13 +261,32 @@ CRITERIA: Final[Mapping[str, Criterion]] = {
 }
 
 
-def criteria_asked(*, has_synthetic_people: bool, has_named_columns: bool) -> dict[str, Criterion]:
+def _of_all_releases(own: Criterion) -> Criterion:
+    words = f"{own.words}, with what was published before"
+    return replace(own, words=words, share_of="", is_rationed=False, finds_copies=False, is_of_all_releases=True)
+
+
+CRITERIA: Final[Mapping[str, Criterion]] = {
+    **{name: own for name, own in _OF_ONE_RELEASE.items() if not own.needs_named_columns},
+    **{
+        f"{name}{TOGETHER}": _of_all_releases(own)
+        for name, own in _OF_ONE_RELEASE.items()
+        if not own.needs_synthetic_people and not own.needs_named_columns
+    },
+    **{name: own for name, own in _OF_ONE_RELEASE.items() if own.needs_named_columns},
+}
+
+
+def criteria_asked(
+    *, has_synthetic_people: bool, has_named_columns: bool, has_earlier_records: bool = False
+) -> dict[str, Criterion]:
     """Return the criteria that are asked of synthetic records; the one with several scores is the last."""
     return {
         name: own
         for name, own in CRITERIA.items()
         if (has_synthetic_people or not own.needs_synthetic_people)
         and (has_named_columns or not own.needs_named_columns)
+        and (has_earlier_records or not own.is_of_all_releases)
     }
 
 

@@ -19,6 +19,8 @@ from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_q
 from privacy_assets.storage.artifact import Artifact
 
 CONFIDENCE: Final = 0.95
+UNLUCKY: Final = 0.01
+"""P value of the difference of originals and controls without synthetic records, up to which a leak may be its."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +110,12 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
                 said.append(
                     f"Most rare values are in column {worst['column']!r}: of {worst['rare_original']:,} originals and "
                     f"{worst['rare_control']:,} controls."
+                )
+            if found["split_p_value"] <= UNLUCKY:
+                said.append(
+                    f"The split is unlucky (p value {number(found['split_p_value'])}): originals and controls differ "
+                    "by chance, which alone can make records of other people look like a leak. One other split may be "
+                    "tried; both must find none."
                 )
         elif blind := said_of_blind(self.settings["unknown_values"]):
             said.append(blind)

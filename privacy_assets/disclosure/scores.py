@@ -85,13 +85,15 @@ class Workers:
 class Attack:
     """Columns that an attacker knows, the size of the largest sets of them, and the real records to score.
 
-    Who knows columns that are not ``named`` wants to learn each of those.
+    Who knows columns that are not ``named`` wants to learn each of those. ``earlier`` are the records together with
+    those that were published before, if there are some.
     """
 
     known: NDArray[np.int64]
     max_known: int
     rows: NDArray[np.int64]
     named: tuple[int, ...] = ()
+    earlier: PooledRecords | None = None
 
     @property
     def sets(self) -> NDArray[np.int64]:
@@ -102,25 +104,40 @@ class Attack:
 
     def criteria(self, records: PooledRecords) -> dict[str, Criterion]:
         """Return the criteria that are asked of these records."""
-        has_people = records.synthetic_people is not None
-        return criteria_asked(has_synthetic_people=has_people, has_named_columns=bool(self.named))
+        return criteria_asked(
+            has_synthetic_people=records.synthetic_people is not None,
+            has_named_columns=bool(self.named),
+            has_earlier_records=self.earlier is not None,
+        )
 
 
 def gather_evidence(
     records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
 ) -> Evidence:
-    """Examine real records for all criteria.
+    """Examine real records for all criteria of one release.
 
     If there is evidence on more records, ``whole``, these are copied ones: only criteria that find copies are asked.
     """
     found: dict[str, NDArray[Any]] = {}
     asked = [each for each in attack.criteria(records).values() if whole is None or each.finds_copies]
+    asked = [each for each in asked if not each.is_of_all_releases]
     for place in dict.fromkeys(criterion.needs for criterion in asked):
         module, _, function = place.rpartition(".")
         found |= getattr(import_module(f"privacy_assets.disclosure.{module}"), function)(
             records, attack, workers, whole
         )
     return found
+
+
+def score_all(records: PooledRecords, attack: Attack, evidence: Evidence, workers: Workers) -> NDArray[np.float64]:
+    """Return the scores of all criteria, also of those that are asked of all releases together."""
+    asked = attack.criteria(records).values()
+    if attack.earlier is None:
+        return score_records(asked, evidence, evidence)
+    alone = replace(attack, named=(), earlier=None)
+    of_all = gather_evidence(attack.earlier, alone, workers)
+    sources = [of_all if each.is_of_all_releases else evidence for each in asked]
+    return np.column_stack([score_records([own], of, of) for own, of in zip(asked, sources, strict=True)])
 
 
 def score_records(asked: Iterable[Criterion], own: Evidence, whole: Evidence) -> NDArray[np.float64]:

@@ -9,13 +9,14 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.display.progress_bar import StageProgress
+from privacy_assets.orchestration.evidence.disclosure_tests import describe_test, published_before, record_test
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger, storage_of, stored_artifact
 from privacy_assets.pipeline.measure import assess_leakage, compared_tables
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
@@ -44,9 +45,18 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             generalized = Anonymization.from_artifact(inputs[stage])
         real_and_made = inputs["original"], inputs["synthetic"], inputs["control"]
         tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
-        assessment = assess_leakage(release, tables, progress_logger(context, StageProgress.in_words))
+        released = inputs["synthetic"] if generalized is None else generalized.table
+        made_of = {name: fingerprint(inputs[name]) for name in stands_on} | {stage: fingerprint(released)}
+        storage = storage_of(context, release)
+        test = describe_test(storage, inputs, made_of)
+        # Generalized records have other labels in each release.
+        before = {} if generalized is not None else published_before(storage, test)
+        progress = progress_logger(context, StageProgress.in_words)
+        assessment = assess_leakage(release, tables, progress, list(before.values()))
+        leaks = assessment.scores[LEAKAGE_DETECTED]
+        record_test(storage, test._replace(leaks=leaks, together_with=list(before)))
         metadata = dict(_metadata(release, assessment))
-        if assessment.scores[LEAKAGE_DETECTED]:
+        if leaks:
             without = assess_without_columns(
                 *tables,
                 assessment,
@@ -58,8 +68,6 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             )
             # Not in the artifact: it is advice, not evidence.
             metadata["without_a_column"] = advice_table(without)
-        released = inputs["synthetic"] if generalized is None else generalized.table
-        made_of = {name: fingerprint(inputs[name]) for name in stands_on} | {stage: fingerprint(released)}
         yield stored_artifact(assessment.to_artifact(), metadata, made_of)
 
     return disclosure_stage

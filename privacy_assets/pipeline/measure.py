@@ -142,11 +142,15 @@ def measure(
 
 
 def assess_leakage(
-    release: Asked, compared: Tables, progress: Callable[[Any], None] | None = None
+    release: Asked,
+    compared: Tables,
+    progress: Callable[[Any], None] | None = None,
+    published_before: Sequence[pd.DataFrame] = (),
 ) -> DisclosureAssessment:
-    """Test compared tables for disclosure with the settings of a release."""
+    """Test compared tables for disclosure with the settings of a release, and with what was published before."""
     asked: dict[str, Any] = asdict(release.disclosure_settings)
     asked |= {"person": release.contract.person, "synthetic_person": release.synthetic_person}
+    asked["published_before"] = [release.contract.as_compared(each) for each in published_before]
     return assess_disclosure(*compared, **asked, invented=release.invented, progress=progress)
 
 

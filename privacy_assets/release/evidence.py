@@ -72,6 +72,42 @@ class BudgetEvidence:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitEvidence:
+    """What the private records have about the split of a table that was tested.
+
+    Parameters
+    ----------
+    n_splits : int
+        Splits of these people that were tested, with any synthesis; 0 if the test of this table is not recorded.
+    n_others_answered, n_others_with_leak : int
+        Other splits on which records of the same synthesis were tested with an answer, and those with a leak.
+    published_together : tuple of str
+        Fingerprints of the tables published of the same originals that were tested together with this one.
+    untested : int
+        Tables published of the same originals since.
+    published_apart : sequence of str
+        Other releases of these people, of other splits or columns, which cannot be tested together.
+    """
+
+    n_splits: int = 0
+    n_others_answered: int = 0
+    n_others_with_leak: int = 0
+    published_together: tuple[str, ...] = ()
+    untested: int = 0
+    published_apart: Sequence[str] = ()
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What the manifest says."""
+        apart = list(self.published_apart)
+        return {
+            "n_splits": self.n_splits,
+            "n_published_together": len(self.published_together),
+            "published_apart": apart,
+        }
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All evidence about a table that is to be released.
@@ -107,6 +143,8 @@ class Evidence:
         Reasons in the contract for releasing columns that do so.
     unit : UnitDecision or None
         Decision on whose the rows are, by the current contract on the recorded findings; None if it was not made.
+    splits : SplitEvidence or None
+        Other disclosure tests of the same people; None if disclosure is not assessed.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
     """
@@ -136,3 +174,4 @@ class Evidence:
     has_person: bool = False
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None
+    splits: SplitEvidence | None = None

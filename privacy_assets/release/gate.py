@@ -23,6 +23,7 @@ from privacy_assets.release.evidence import (
     BudgetEvidence,
     Evidence,
     SigningEvidence,
+    SplitEvidence,
 )
 from privacy_assets.release.metrics import (
     ANONYMITY,
@@ -47,6 +48,7 @@ MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 MOST_WAIVERS_SHOWN = 20
+MOST_OTHER_SPLITS = 1
 INCOMPARABLE_ADVICE = (
     "Write the values as the source does, or leave the column out. If its values are invented on purpose, state in the "
     "contract why: invented."
@@ -112,6 +114,8 @@ def verdicts(
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
     if evidence.side == SIDES[MPUCC]:
         decided.append(_split_was_made_at_once(evidence))
+    if evidence.splits is not None:
+        decided.extend(_tests_of_other_splits(evidence.splits))
     if evidence.budget is not None:
         decided.append(_budget_is_recorded(evidence.budget))
     needed = {limit.assessment_on(evidence.side) for limit in limits} | set(evidence.must_succeed)
@@ -423,6 +427,22 @@ def _split_was_made_at_once(evidence: Evidence) -> Verdict:
         else "original and control were not made by the same run, so a person may be in both"
     )
     return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
+
+
+def _tests_of_other_splits(splits: SplitEvidence) -> Iterator[Verdict]:
+    passed, advice = False, "Change how the records are made: trying splits until one finds no leak is no test."
+    if not splits.n_splits:
+        reason, advice = "the private record does not have the disclosure test of this table", REMAKE_ADVICE
+    elif splits.n_others_with_leak:
+        reason = f"records of this synthesis leaked on another split of these people ({splits.n_others_with_leak})"
+    elif splits.n_others_answered > MOST_OTHER_SPLITS:
+        reason = f"{splits.n_others_answered + 1} splits of these people were tried; expected at most two"
+    else:
+        passed, reason = True, f"{splits.n_splits} split{'s' * (splits.n_splits > 1)} of these people were tested"
+    yield _verdict("no_other_split_was_chosen", passed, reason, advice)
+    n, how = (splits.untested, "not ") if splits.untested else (len(splits.published_together), "")
+    reason = f"{n} tables that were published before of the same originals were {how}tested together with this one"
+    yield _verdict("what_was_published_before_is_tested_together", not splits.untested, reason, REMAKE_ADVICE)
 
 
 def _budget_is_recorded(budget: BudgetEvidence) -> Verdict:

@@ -464,3 +464,32 @@ def test_a_person_with_more_records_than_there_are_synthetic_ones_is_assessed():
     found = assess_disclosure(visits, SYNTHETIC[:20], control, person="person")
     assert (found.scores["n_original"], found.scores["n_control"]) == (55, 60)
     assert found.scores["leakage_detected"] is not True
+
+
+def test_what_was_published_before_is_tested_together_with_the_records():
+    """Eight tables that copy 0.6 % of the people each are one that copies 5 %."""
+    original, control, others = (table.reset_index(drop=True) for table in sides(800, 400, 6_400))
+    order = np.random.default_rng(5).permutation(800)
+    tables = []
+    for number in range(8):
+        own = others[number * 800 : (number + 1) * 800].reset_index(drop=True)
+        own.iloc[:5] = original.iloc[order[number * 5 : number * 5 + 5]]
+        tables.append(own)
+    for own in tables:
+        assert not found_by(original, own, control)
+    found = found_by(original, tables[0], control, published_before=tables[1:])
+    assert "near_copies_together" in found
+    together = assess_disclosure(original, tables[0], control, published_before=tables[1:])
+    whole = assess_disclosure(original, pd.concat(tables, ignore_index=True), control)
+    by_name = together.criteria.set_index("criterion")
+    for row in whole.criteria.to_dict("records"):
+        joint = by_name.loc[f"{row['criterion']}_together"]
+        assert [joint[side] for side in ("original", "control")] == [row[side] for side in ("original", "control")]
+        assert np.isnan(joint["detectable_share"])
+    alone = assess_disclosure(original, tables[0], control)
+    assert (
+        by_name.loc["near_copies", "original"] == alone.criteria.set_index("criterion").loc["near_copies", "original"]
+    )
+    assert together.settings["n_published_before"] == 5_600
+    with pytest.raises(InvalidTableError, match="synthetic table does not have the columns"):
+        assess_disclosure(original, tables[0], control, published_before=[tables[1].assign(more=1)])

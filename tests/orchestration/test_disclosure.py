@@ -17,7 +17,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
-from privacy_assets.errors import InvalidSettingError
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import GivenSplit, Split, Synthesis
@@ -93,7 +93,7 @@ def test_a_release_shows_what_it_discloses(project):
     assert manifest["figures"][STAGE]["detectable_people"] == expected.scores["detectable_people"]
     assert "seed" not in manifest["settings"][STAGE]
     verdicts = {each["name"]: each for each in manifest["verdicts"]}
-    people_unseen = f"copies of fewer than {expected.scores['detectable_people']} people"
+    people_unseen = f"copies of whole records of fewer than {expected.scores['detectable_people']} people"
     assert people_unseen in verdicts["no_leakage_is_detected"]["reason"]
     report = (project.releases()[0] / "report.html").read_text()
     assert "The legal criteria (WP216) and the findings" in report
@@ -165,7 +165,7 @@ def test_no_leak_is_no_answer_where_too_many_copies_would_go_unnoticed(project):
     project.assess()
     assert stored(project).scores["leakage_detected"] is False
     reason = project.refused_because(project.definitions(policy=limits(detectable_share=0.001)))
-    assert "leakage_detected has no value; expected no (copies of fewer than" in reason
+    assert "leakage_detected has no value; expected no (copies of whole records of fewer than" in reason
     assert "the policy accepts 0.10%" in reason
     share = stored(project).scores["detectable_share"]
     assert project.refused_because(project.definitions(policy=limits(detectable_share=share))) == ""
@@ -287,3 +287,94 @@ def test_the_decision_of_the_gate_is_that_of_the_scores(project):
     project.assess()
     decided = figures_of_disclosure(stored(project).scores, RequiredSettings(detectable_share=None))
     assert decided.metrics["leakage_detected"] == 0.0
+
+
+class Copier:
+    """A synthesizer that draws people of its own, and copies a share of the originals, others with each seed."""
+
+    name = "copier"
+
+    def __init__(self, share):
+        self.share = share
+        self.settings = {"share": share}
+
+    def fit(self, table, *, seed):
+        self.table = table
+        return self
+
+    def sample(self, n_records, *, seed):
+        made = people(n_records, 100 + seed)[COLUMNS]
+        n = int(self.share * len(self.table))
+        copied = self.table[COLUMNS].sample(n, random_state=seed)
+        return pd.concat([copied, made[n:]], ignore_index=True)
+
+
+def copying(project, share, seed, split_seed=0):
+    people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    synthesis = Synthesis(Copier(share), seed=seed)
+    return project.definitions(policy=limits(), synthetic=synthesis, split=Split(0.6, seed=split_seed))
+
+
+def test_what_was_published_before_of_the_same_split_is_tested_with_the_next_release(project):
+    said = ""
+    for seed in range(20, 40):
+        definitions = copying(project, 0.0025, seed)
+        result = project.run(definitions)
+        if not result.success:
+            said = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata["found"].value
+        if "with what was published before" in said:
+            break
+    n_published = len(project.releases())
+    assert n_published >= 2
+    # Alone, the records would have been released.
+    assert "near copies," not in said.replace("near copies, with what was published before", "")
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["n_published_together"] == n_published - 1
+    assert (manifest["figures"][STAGE]["n_splits"], manifest["figures"][STAGE]["published_apart"]) == (1, [])
+    shutil.move(project.releases()[0], project.root / "elsewhere")
+    lost = failure_of(project.run(definitions))
+    assert "A table that was published of the same originals cannot be read" in lost
+
+
+def test_a_release_of_a_table_that_was_tested_before_another_was_published_is_refused(project):
+    first = copying(project, 0.0, 1)
+    assert project.run(first).success
+    second = copying(project, 0.0, 2)
+    assert project.run(second).success
+    history = project.private / "disclosure_tests" / "people__synthetic.jsonl"
+    lines = history.read_text().splitlines()
+    test = json.loads(lines[-1])
+    assert len(test["published"]) == len(test["together_with"]) == 1
+    history.write_text("\n".join([*lines[:-1], json.dumps(test | {"published": [], "together_with": []})]))
+    reason = project.refused_because(second)
+    assert reason == "1 tables that were published before of the same originals were not tested together with this one"
+    history.write_text("")
+    assert project.refused_because(second) == "the private record does not have the disclosure test of this table"
+    history.write_text("not JSON")
+    with pytest.raises(InvalidTableError, match="is damaged"):
+        project.refused_because(second)
+
+
+def test_splits_are_not_tried_until_one_finds_no_leak(project):
+    for seed in range(3):
+        definitions = copying(project, 0.0, 7 + seed, split_seed=seed)
+        result = project.run(definitions)
+        assert result.success == (seed < 2)
+    assert "3 splits of these people were tried; expected at most two" in project.refused_because(definitions)
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["n_splits"] == 2
+    assert manifest["figures"][STAGE]["published_apart"] == [project.releases()[0].name]
+    # A leak of the same synthesis on another split stays one; another synthesis is another question.
+    assert not project.run(copying(project, 0.1, 7)).success
+    reason = project.refused_because(copying(project, 0.1, 7))
+    assert "leakage_detected is yes" in reason
+
+
+def test_a_leak_on_another_split_stays_one(project):
+    definitions = copying(project, 0.1, 7)
+    assert not project.run(definitions).success
+    history = project.private / "disclosure_tests" / "people__synthetic.jsonl"
+    assert json.loads(history.read_text())["leaks"] is True
+    other = copying(project, 0.1, 8, split_seed=1)
+    project.run(other)
+    assert "records of this synthesis leaked on another split of these people (1)" in project.refused_because(other)

@@ -64,7 +64,11 @@ def criteria_reference() -> str:
     """Return Markdown: a table of the criteria of the disclosure test."""
     heads = ("criterion", "legal criterion", "score of a real record x", "what helps if it fails")
     rows = [_cells(*heads), _cells(*["---"] * len(heads))]
-    rows += [_cells(_quoted(name), own.law, own.definition, own.what_helps) for name, own in CRITERIA.items()]
+    rows += [
+        _cells(_quoted(name), own.law, own.definition, own.what_helps)
+        for name, own in CRITERIA.items()
+        if not own.is_of_all_releases
+    ]
     return "\n".join(rows) + "\n"
 
 

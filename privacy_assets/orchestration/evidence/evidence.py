@@ -25,6 +25,7 @@ from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
+from privacy_assets.orchestration.evidence.disclosure_tests import split_evidence
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
@@ -346,10 +347,12 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
     figures = {**stored.figures.scores, **tables_of_disclosure(stored.assessment)}
     stands_on = (*SPLIT_STAGES, *release.stages_of_synthetic_people)
     gathered = _with_assessment(gathered, DISCLOSURE, stored, figures, stands_on, asked)
+    splits = split_evidence(storage, stored.evidence.made_of.get("original"), gathered.content)
+    gathered.figures[DISCLOSURE] |= splits.figures
     evidence, decided = gathered.evidence, figures_of_disclosure(stored.figures.scores, required)
     remarks = {**evidence.remarks, LEAKAGE_DETECTED: decided.remark}
     advised = {**evidence.advised, LEAKAGE_DETECTED: decided.advice}
-    return replace(gathered, evidence=replace(evidence, remarks=remarks, advised=advised))
+    return replace(gathered, evidence=replace(evidence, remarks=remarks, advised=advised, splits=splits))
 
 
 def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...]) -> Gathered:

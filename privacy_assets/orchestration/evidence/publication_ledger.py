@@ -49,6 +49,12 @@ def recorded_publications(storage: Storage, key: dg.AssetKey) -> list[Publicatio
     return _recorded(storage.private_tables.history_path(DIRECTORY, key))
 
 
+def every_publication(storage: Storage, side: str) -> Iterator[Publication]:
+    """Yield the recorded publications of a side of every release, for all partitions; refuse a damaged record."""
+    for path in sorted((storage.private_tables.base_path / DIRECTORY).glob(f"*__{side}_release.jsonl")):
+        yield from _recorded(path)
+
+
 def published_budgets(storage: Storage) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield release and stated budget of the recorded publications of every release; refuse a damaged record."""
     for path in sorted((storage.private_tables.base_path / DIRECTORY).glob("*.jsonl")):
