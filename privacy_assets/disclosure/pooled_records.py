@@ -61,6 +61,8 @@ class PooledRecords:
         Person of each real record, from 0, originals first.
     precision, unknown_values : mapping of str
         By column, decimals or unit if it has a precision, and the share of synthetic values that nobody has.
+    as_written : mapping of str to Sides
+        Codes, of shape (n_records,), of values as they are written, of columns in which some are spelled alike.
     synthetic_people : ndarray of shape (n_synthetic,), dtype=int64, or None
         Synthetic person of each synthetic record; None if it is not known.
     """
@@ -79,6 +81,7 @@ class PooledRecords:
     n_original_people: int
     precision: dict[str, int | str]
     unknown_values: UnknownValues
+    as_written: Mapping[str, Sides]
     synthetic_people: NDArray[np.int64] | None = None
 
     @property
@@ -164,6 +167,7 @@ def pool_records(
         int(owners[: len(original)].max()) + 1,
         {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
         unknown_values,
+        {name: Sides(*own.codes[:2]) for name, own in zip(columns, encoded, strict=True) if own.key_of is not None},
         people.get("synthetic"),
     )
 

@@ -327,17 +327,22 @@ def find_closest_records(
 
 
 def count_rare_values(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
-    """Return ``is_rare``, (n_columns, n_scored): whether a value is rare, and some synthetic record has it."""
+    """Return ``is_rare``, (n_columns, n_scored): whether a value is rare, and some synthetic record has it.
+
+    A text counts in either reading: as it is written, and in any spelling.
+    """
     found = np.zeros((len(records.columns), len(attack.rows)), np.bool_)
     for j, kind in enumerate(records.kinds):
         if kind == "boolean":
             continue
-        real, n_codes = records.exact.real[j], int(records.n_exact[j])
-        n_people = people_of_values(real, n_codes, records.people)
-        is_rare = (n_people < RARE_BELOW) & (np.bincount(records.exact.synthetic[j], minlength=n_codes) > 0)
-        if records.missing[j] >= 0:
-            is_rare[records.missing[j]] = False
-        found[j] = is_rare[real[attack.rows]]
+        readings = [Sides(records.exact.real[j], records.exact.synthetic[j])]
+        readings += [own for name, own in records.as_written.items() if name == records.columns[j]]
+        for real, synthetic in readings:
+            n_people = people_of_values(real, int(records.n_exact[j]), records.people)
+            is_rare = (n_people < RARE_BELOW) & (np.bincount(synthetic, minlength=len(n_people)) > 0)
+            if records.missing[j] >= 0:
+                is_rare[records.missing[j]] = False
+            found[j] |= is_rare[real[attack.rows]]
     return {"is_rare": found}
 
 

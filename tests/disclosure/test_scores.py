@@ -206,6 +206,14 @@ def test_what_is_known_with_a_named_column_agrees_as_by_enumeration():
     assert 0 < found["agreed"].sum() < found["agreed"].size
 
 
+def test_a_text_is_rare_in_either_reading():
+    written = ["007"] + ["7"] * 40 + ["North"] * 20
+    real, made = pd.DataFrame({"code": written, "n": range(61)}), pd.DataFrame({"code": ["007"] * 5, "n": range(5)})
+    found, records, _ = evidence_of(real[:30], real[30:], made)
+    assert found["is_rare"][0].tolist() == [True] + [False] * 60
+    assert len(set(records.exact.real[0])) == 2
+
+
 def test_of_many_differences_those_of_people_and_records_drawn_at_random_are_counted(monkeypatch):
     random = np.random.default_rng(0)
     original, control, synthetic = (pd.DataFrame(random.integers(0, 10**6, (n, 2))) for n in (400, 200, 400))
