@@ -378,3 +378,36 @@ def test_a_leak_on_another_split_stays_one(project):
     other = copying(project, 0.1, 8, split_seed=1)
     project.run(other)
     assert "records of this synthesis leaked on another split of these people (1)" in project.refused_because(other)
+
+
+class Filter:
+    """A synthesizer of other people, without the half that is nearest to the originals, as some tools filter."""
+
+    name = "filter"
+    settings: dict = {}  # noqa: RUF012
+
+    def fit(self, table, *, seed):
+        self.originals = self.places(table)
+        return self
+
+    def sample(self, n_records, *, seed):
+        made = people(4 * n_records, 100 + seed)[COLUMNS]
+        distances = np.array([np.abs(self.originals - each).sum(axis=1).min() for each in self.places(made)])
+        return made[distances > np.median(distances)][:n_records].reset_index(drop=True)
+
+    @staticmethod
+    def places(table):
+        days = (table["joined"] - pd.Timestamp("2020-01-01")).dt.days
+        plan = pd.factorize(table["plan"], sort=True)[0]
+        return np.column_stack([table["age"] / 40, table["cost"] / 30, days / 60, plan])
+
+
+def test_a_filter_by_the_distance_to_originals_is_refused_with_its_advice(project):
+    people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    definitions = project.definitions(policy=limits(), synthetic=Synthesis(Filter(), seed=1), split=Split(0.6))
+    result = project.run(definitions)
+    assert "no_leakage_is_detected" in blocked_by(result)
+    assert project.everything_released() == []
+    metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
+    assert "absence" in metadata["found"].value
+    assert "Do not drop records because they are close to originals" in metadata["advice"].value
