@@ -36,6 +36,8 @@ LEAVING, DISCLOSED = "tests/orchestration/test_leaving_columns.py", "tests/orche
 KEYS, TIED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
 INVENTED = "tests/orchestration/test_synthetic_person.py"
 UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
+SCORED, PERMUTED = "tests/disclosure/test_scores.py", "tests/disclosure/test_permutation_test.py"
+WEIGHED = "tests/disclosure/test_assess.py -k weighs"
 LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
 
 
@@ -310,6 +312,10 @@ MUTANTS = (
         # Rows of a person.
         ("in evidence.found if not link.is_among(declared)]", "in evidence.found if not declared]", LINKS),
         ('every = {"": self.links, **self.if_people}', 'every = {"": self.links}', LINKS),
+        # Other tests of the same people.
+        ("elif splits.n_others_with_leak:", "elif False:", f"{DISCLOSED} -k leak_on_another"),
+        ("n_others_answered > MOST_OTHER_SPLITS", "n_others_answered > 9", f"{DISCLOSED} -k splits_are_not"),
+        ('is_tested_together", not splits.untested', 'is_tested_together", True', f"{DISCLOSED} -k tested_before"),
         # The report.
         ("score > SMALL_SCORE:", "score >= SMALL_SCORE:", REPORT),
         ("SMALL_SCORE = 0.3\n", "SMALL_SCORE = 0.29\n", REPORT),
@@ -321,6 +327,16 @@ MUTANTS = (
         ("UNSHARED: Final = 0.95\n", "UNSHARED: Final = 0.96\n", EXAMINED),
         ("n_distinct >= UNSHARED * holders.n_holdings", "n_distinct > UNSHARED * holders.n_holdings", EXAMINED),
         ("holders.rest >= FEW_PEOPLE and holders.unshared >= UNSHARED", "holders.unshared >= UNSHARED", EXAMINED),
+    ),
+    *_of(
+        "disclosure",
+        # The weighted test of all criteria.
+        ("adjusted = adjusted_p_values(weights * p)", "adjusted = adjusted_p_values(p)", WEIGHED),
+        ("n_positive - n_negative)", "n_positive)", f"{SCORED} -k enumeration"),
+        ("-_is_among_largest(-own", "_is_among_largest(-own", f"{SCORED} -k tenth"),
+        ("readings += [own for name", "readings = [own for name", f"{SCORED} -k either_reading"),
+        ("several.std(axis=0)", "several.max(axis=0)", f"{PERMUTED} -k several_scores"),
+        ("total[own[k] - start] = LARGEST_DISTANCE", "pass", f"{SCORED} -k enumeration"),
     ),
     *_of(
         "disclosure",

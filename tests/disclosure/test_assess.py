@@ -87,6 +87,22 @@ def test_interpolated_people_are_found():
     assert assess_disclosure(original, made, control).scores["leakage_detected"] is True
 
 
+def test_the_test_weighs_p_values():
+    """The test weighs p values: with the same p value, a criterion of weight 1 has the smaller adjusted one."""
+    is_ordered = []
+    for seed in range(4):
+        original, control, synthetic = sides(300, 200, 300, seed)
+        criteria = assess_disclosure(original, synthetic, control).criteria
+        criteria["weighted"] = criteria["weight"] * criteria["p_value"]
+        is_ordered.append(
+            [
+                criteria.sort_values(by, kind="stable")["adjusted_p_value"].is_monotonic_increasing
+                for by in ("weighted", "p_value")
+            ]
+        )
+    assert np.all(is_ordered, axis=0).tolist() == [True, False]
+
+
 def found_by(original, synthetic, control, **settings):
     """The criteria by which a leak is found."""
     criteria = assess_disclosure(original, synthetic, control, **settings).criteria
