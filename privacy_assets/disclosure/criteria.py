@@ -184,6 +184,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         "by little.",
         needs="scores.count_rare_values",
         score=lambda own, _: own["is_rare"].sum(axis=0),
+        weight=4.0,
     ),
     "shifted_copies": Criterion(
         words="shifted copies",
@@ -295,6 +296,12 @@ def weights_of(asked: Iterable[Criterion]) -> NDArray[np.float64]:
     return np.array([each.weight for each in asked])
 
 
+def telling(names: Iterable[str]) -> list[str]:
+    """Return names of failed criteria, without those of several releases that one release fails alone."""
+    failed = list(names)
+    return [name for name in failed if not (name.endswith(TOGETHER) and name.removesuffix(TOGETHER) in failed)]
+
+
 def criteria_in_words(names: Iterable[str]) -> str:
-    """Return criteria as a list in words."""
-    return ", ".join(CRITERIA[name].words for name in names)
+    """Return failed criteria as a list in words."""
+    return ", ".join(CRITERIA[name].words for name in telling(names))

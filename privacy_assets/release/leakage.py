@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words
+from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words, telling
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
@@ -46,7 +46,7 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     unseen = unseen_in_people(scores)
     if decided == 1.0:
         found = f"{criteria_in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
-        return LeakageFigures(metrics, found, advice(failed, len(list(_asked(scores)))))
+        return LeakageFigures(metrics, found, advice(failed, list(_asked(scores))))
     if decided is None and is_answered:
         return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)
     if decided is None:
@@ -63,11 +63,12 @@ def _asked(scores: Mapping[str, Any]) -> Iterator[str]:
     return (name for name in CRITERIA if f"{name}_adjusted_p_value" in scores)
 
 
-def advice(failed: Sequence[str], n_asked: int) -> str:
+def advice(failed: Sequence[str], asked: Sequence[str]) -> str:
     """Return advice against the failed ones of the criteria that were asked."""
-    if len(failed) >= n_asked - 1:
+    of_copies = [name for name in asked if CRITERIA[name].finds_copies]
+    if len({*failed} & {*of_copies}) >= len(of_copies) - 1:
         return MOST_CRITERIA
-    return " ".join(f"{CRITERIA[name].words.capitalize()}: {CRITERIA[name].what_helps}" for name in failed)
+    return " ".join(f"{CRITERIA[name].words.capitalize()}: {CRITERIA[name].what_helps}" for name in telling(failed))
 
 
 def unseen_in_people(scores: Mapping[str, Any]) -> str:
