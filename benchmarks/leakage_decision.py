@@ -2,8 +2,8 @@
 
     python benchmarks/leakage_decision.py --data ../shared/data [--seeds N] [--splits N] [--tables NAME ...]
 
-Tables and generators are those of ``disclosure.py``. Both tests get the same files. For each generator that leaks it
-shows how many of ``--seeds`` files each test flags, and for honest splits how many of ``--splits`` it flags although
+Tables and generators are those of `disclosure_tables.py`. Both tests get the same files. For each generator that leaks
+it shows how many of ``--seeds`` files each test flags, and for honest splits how many of ``--splits`` it flags although
 nothing leaks. The bar: over all tables together, the pooled test flags at least as many files of each generator that a
 release must be refused for. Fewer copies than that and the copula have no bar.
 """
@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import pandas as pd
-from disclosure import INNOCENT, LEAKING, MUST_BE_FOUND, SIZES_TO_DETECT, divided, sizes_of, tables
-from measurements import Measurements, add_json_option
+from disclosure_tables import INNOCENT, LEAKING, MUST_BE_FOUND, SIZES_TO_DETECT, divided, sizes_of, tables
+from measurements import Measurements, add_json_option, figure_name
 
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.mpucc.assess import assess_mpuccs
@@ -72,7 +72,7 @@ def main() -> int:
     measured.keep(honest_splits=n_honest, honest_pooled=honest["pooled"], honest_intervals=honest["intervals"])
     for kind in options.kinds:
         found = by_kind[kind]
-        key = kind.replace(" %", "_percent").replace(" ", "_").replace(".", "_").lower()
+        key = figure_name(kind)
         measured.keep(**{f"pooled_{key}": found["pooled"], f"intervals_{key}": found["intervals"]})
         words = f"{kind}: {found['pooled']} by the pooled test, {found['intervals']} by intervals"
         if kind in MUST_BE_FOUND:

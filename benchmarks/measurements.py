@@ -25,6 +25,14 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def figure_name(*words: str) -> str:
+    """Return the name of a kept figure."""
+    name = "_".join(words)
+    for old, new in ((" %", "_percent"), (",", ""), (".", "_"), (" ", "_")):
+        name = name.replace(old, new)
+    return name.lower()
+
+
 class Bar(NamedTuple):
     """A bar in words, whether it is met, and whether it is known that it is not."""
 

@@ -9,20 +9,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.campaigns.undoable import FAILURES, FAMILIES, OUTCOMES, key_of
 from benchmarks.campaigns.undoable_changes import LATER, TRANSFORMATIONS
-from benchmarks.measurements import RESULTS
+from benchmarks.disclosure_leaks import BY_TABLE, LEAKS, SUBTLE
+from benchmarks.disclosure_tables import CHOSEN_ON, FIRST, KEPT_ASIDE
+from benchmarks.measurements import RESULTS, figure_name
 from privacy_assets import __version__
 
-LEAKS = {
-    "copies_0_3_percent": "copies of 0.3 % of the originals",
-    "copies_1_percent": "copies of 1 %",
-    "near_copies_1_percent": "near copies of 1 % (one or two values are another original's)",
-    "near_copies_5_percent_1_value": "near copies of 5 %, one value changed",
-    "near_copies_5_percent_2_values": "near copies of 5 %, two values changed",
-    "smote": "interpolated people (SMOTE, 5 neighbors)",
-    "cart": "CART, leaves of 5",
-    "copula": "Gaussian copula",
+TOOLS = {
+    "made": "tables",
+    "ours": "this test",
+    "anonymeter": "Anonymeter",
+    "sdmetrics": "SDMetrics",
+    "distance": "distance",
+    "agreement": "agreement",
+    "differences": "differences",
+    "density": "density",
 }
-"""What `benchmarks/disclosure.py` makes, by the names of its figures."""
+"""Columns of the table of leaks, by the names of the figures of `benchmarks/disclosure_peers.py`."""
 
 
 def changes_tried() -> str:
@@ -59,12 +61,32 @@ def score_by_width() -> str:
     return _table(["columns", *(f"`{name}`" for name in names), "the same, a fifth copied"], rows)
 
 
-def power_of_disclosure() -> str:
-    """Return Markdown: the tables with leaks, and honest ones, that the disclosure test detects."""
-    figures = figures_of("disclosure")
-    tables = list(dict.fromkeys(name.split("_")[1] for name in figures if name.startswith("detected_")))
-    rows = [[words, *(figures[f"detected_{table}_{kind}"] for table in tables)] for kind, words in LEAKS.items()]
-    return _table(["records", *tables], rows)
+def leaks_seen() -> str:
+    """Return Markdown: in how many tables each leak is found, by the test, by other tools and by plain attacks."""
+    leaks, peers = figures_of("disclosure_leaks"), figures_of("disclosure_peers")
+    tools = {name: words for name, words in TOOLS.items() if figure_name(name, "other people") in peers}
+    rows: list[list[object]] = []
+    for leak in ("other people", *LEAKS, "one value of 15 %", *SUBTLE):
+        counts = {group: figure_name("found", group, leak) for group in ("all", "aside")}
+        n_all, n_aside = (
+            f"{leaks[name]} of {leaks[figure_name('made', group, leak)]}" if name in leaks else ""
+            for group, name in counts.items()
+        )
+        rows.append([leak, n_all, n_aside, *(peers[figure_name(tool, leak)] for tool in tools)])
+    return _table(["records", "all tables", "kept aside", *tools.values()], rows)
+
+
+def leaks_by_table() -> str:
+    """Return Markdown: in how many divisions of each table some leaks are found."""
+    figures = figures_of("disclosure_leaks")
+
+    def share(table: str, leak: str) -> str:
+        n_found, n_made = (figures[figure_name(own, table, leak)] for own in ("found", "made"))
+        return f"{n_found} of {n_made}"
+
+    tables = {name: name for name in (*FIRST, *CHOSEN_ON)} | {name: f"{name} (kept aside)" for name in KEPT_ASIDE}
+    rows = [[words, *(share(name, leak) for leak in BY_TABLE)] for name, words in tables.items()]
+    return _table(["table", *BY_TABLE], rows)
 
 
 def figures_of(benchmark: str) -> Mapping[str, float]:
@@ -86,7 +108,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "changes_tried": changes_tried,
     "changes_not_tried": changes_not_tried,
     "score_by_width": score_by_width,
-    "power_of_disclosure": power_of_disclosure,
+    "leaks_seen": leaks_seen,
+    "leaks_by_table": leaks_by_table,
 }
 """By the names of their places in the pages."""
 

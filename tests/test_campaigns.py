@@ -193,8 +193,12 @@ def test_every_figure_of_the_tables_of_results_is_in_its_table_and_every_table_h
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs").rglob("*.md")))
     for name in result_tables.TABLES:
         assert pages.count(f"<!-- generated: {name} -->\n") == 1
-    detected = [value for name, value in result_tables.figures_of("disclosure").items() if name.startswith("detected")]
-    assert sorted(numbers(result_tables.power_of_disclosure())) == sorted(detected)
+    peers = result_tables.figures_of("disclosure_peers").values()
+    assert sorted(numbers(result_tables.leaks_seen())) == sorted(peers)
+    leaks = result_tables.figures_of("disclosure_leaks")
+    assert len(result_tables.leaks_by_table().splitlines()) == 2 + len(
+        {name.split("_")[1] for name in leaks} - {"all", "aside"}
+    )
     scores = [
         round(value, 3)
         for name, value in result_tables.figures_of("score_by_width").items()
