@@ -78,6 +78,12 @@ def test_changes_that_a_recipient_can_undo_make_no_verdict_better():
     assert len({pair.transformation.family for pair in done}) >= 10
 
 
+def test_copies_that_are_filtered_moved_or_taken_apart_stay_refused():
+    done = list(undoable.campaign(["anes96"], share=50, families=undoable.HIDDEN))
+    assert [pair for pair in done if pair.outcome in undoable.FAILURES] == []
+    assert {pair.transformation.family for pair in done} == set(undoable.HIDDEN)
+
+
 def test_rows_of_a_person_that_are_linked_or_counted_apart_are_seen():
     done = list(undoable.campaign(["anes96", "ratings", "visits"], share=60, families=[LINKED, SEPARATE]))
     assert [pair for pair in done if pair.outcome not in ("refused", "worse")] == []

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from benchmarks.campaigns.undoable_changes import (
     DIGITS,
     DILUTION,
+    FILTER,
     KINDS,
     LINKED,
     MORE,
@@ -42,6 +43,8 @@ from benchmarks.campaigns.undoable_changes import (
     PARTS,
     REPEATS,
     SEPARATE,
+    SHIFT,
+    SHUFFLE,
     SPELLING,
     TRANSFORMATIONS,
     UNITS,
@@ -117,7 +120,9 @@ class Promise(NamedTuple):
 
 NOTHING = (ORDER, OWNER)
 """Families that change nothing for anybody; they also apply to releases that can be admitted."""
-EVERYTHING = (MORE, DILUTION, REPEATS, PARTS, NOISE, UNITS, SPELLING, NOTATION, DIGITS, KINDS, ONE_TO_ONE)
+HIDDEN = (FILTER, SHIFT, SHUFFLE)
+"""Families that hide copies, which only the test sees."""
+EVERYTHING = (MORE, DILUTION, REPEATS, PARTS, NOISE, UNITS, SPELLING, NOTATION, DIGITS, KINDS, ONE_TO_ONE, *HIDDEN)
 """All other families."""
 FAMILIES = (*NOTHING, *EVERYTHING, LINKED, SEPARATE)
 
@@ -125,11 +130,12 @@ FAMILIES = (*NOTHING, *EVERYTHING, LINKED, SEPARATE)
 def _promise(
     equal: Sequence[str] = (), not_better: Sequence[str] = (), none: Mapping[str, str] | None = None
 ) -> Promise:
-    none = {**(none or {}), SEPARATE: OTHER_PEOPLE}
+    none = {**dict.fromkeys({*HIDDEN} - {*equal, *not_better}, BY_THE_TEST), **(none or {}), SEPARATE: OTHER_PEOPLE}
     return Promise(frozenset({*NOTHING, *equal} - none.keys()), frozenset({*not_better, LINKED}), none)
 
 
 OTHER_PEOPLE = "counted in other people than those of the table, for which the release is refused"
+BY_THE_TEST = "no record is a copy any more; leakage_detected is the decision"
 ADMITTED_LATER = "a later version decides without columns that depend on no other"
 FEWER_COPIES_DRAWN = "a draw has fewer copies; leakage_detected is about all records"
 WORTH = "no figure of risk"
@@ -193,7 +199,7 @@ BESIDE_CONTROL = _promise(
 )
 TEST = _promise(
     equal=(SPELLING, KINDS),
-    not_better=(REPEATS, MORE, DILUTION, PARTS, UNITS, NOTATION, DIGITS, ONE_TO_ONE),
+    not_better=(REPEATS, MORE, DILUTION, PARTS, UNITS, NOTATION, DIGITS, ONE_TO_ONE, *HIDDEN),
     none={NOISE: ADMITTED_LATER},
 )
 UPPER_END = _promise(

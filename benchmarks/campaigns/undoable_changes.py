@@ -18,7 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from pandas.api import types
 
-from benchmarks.campaigns.undoable_tables import LINKED, SEPARATE, Anonymized, Source, Synthetic
+from benchmarks.campaigns.undoable_tables import (
+    LINKED,
+    SEPARATE,
+    Anonymized,
+    Source,
+    Synthetic,
+    are_far,
+    most_unique,
+    step_of,
+)
 from privacy_assets.anonymization.dataset import anonymize_dataset
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.declared_unit import UNIT_CHECK
@@ -37,6 +46,8 @@ FEW_CELLS = 0.02
 """Share of the cells of a column up to which it may be in another notation; one in 200 goes unseen."""
 FEW_COPIES = 15
 """Copies up to which another notation of them alone may be chance."""
+FEWEST_WITH_GAPS = 300
+"""Originals below which gaps around them may be chance."""
 ROWS_OF_A_GROUP = 97
 """Not a divisor of any number of rows, so that the last group differs."""
 
@@ -418,15 +429,20 @@ def _noted(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
     return noted
 
 
+def _are_copies(release: Synthetic) -> np.ndarray:
+    """Return which records are copies of originals; none if they are so few that a change of them may be chance."""
+    people = set(release.original[release.columns].astype(str).itertuples(index=False, name=None))
+    rows = release.synthetic.astype(str).itertuples(index=False, name=None)
+    is_copy = np.array([row in people for row in rows])
+    return is_copy & (is_copy.sum() > max(FEW_COPIES, FEW_CELLS / 2 * len(is_copy)))
+
+
 def _copies_alone(text: Text) -> Callable[[Synthetic, Random], Synthetic | None]:
     """Write only the records that are copies in another notation, if they are more than a few."""
 
     def noted(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
-        names = release.columns
-        people = set(release.original[names].astype(str).itertuples(index=False, name=None))
-        rows = release.synthetic.astype(str).itertuples(index=False, name=None)
-        is_copy = np.array([row in people for row in rows])
-        if is_copy.sum() <= max(FEW_COPIES, FEW_CELLS / 2 * len(is_copy)):
+        is_copy = _are_copies(release)
+        if not is_copy.any():
             return None
         table = release.synthetic.copy()
         written = table[is_copy].map(lambda value: text(value) if isinstance(value, str) else value)
@@ -558,6 +574,51 @@ def _rotated_and_reflected(release: Synthetic, random: Random) -> Synthetic | No
     rotated = _relabeled(among_their_own=True)(release, random) or release
     changed = _renumbered(_reflected)(rotated, random) or rotated
     return None if changed is release else changed
+
+
+# Records dropped, moved, and taken apart.
+
+
+def _filtered(quantile: float) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Draw more records, and drop those that are close to an original."""
+
+    def filtered(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        n = len(release.synthetic)
+        if len(release.original) < FEWEST_WITH_GAPS:
+            return None
+        drawn = (release.more or release.fresh)(3 * n).astype(release.synthetic.dtypes.to_dict())
+        records = pd.concat([release.synthetic, drawn], ignore_index=True)
+        kept = records[are_far(release.original[release.columns], records, quantile)][:n].reset_index(drop=True)
+        return replace(release, synthetic=kept) if len(kept) >= n / 2 else None
+
+    return filtered
+
+
+def _moved(
+    chosen: Callable[[pd.DataFrame], list[str]], rows: Callable[[Synthetic], np.ndarray]
+) -> Callable[[Synthetic, Random], Synthetic | None]:
+    """Add a constant to numbers of some records."""
+
+    def moved(release: Synthetic, random: Random) -> Synthetic | None:  # noqa: ARG001
+        names, table, is_moved = chosen(release.original[release.columns]), release.synthetic, rows(release)
+        made = {name: table[name] + is_moved * step_of(release.original[name]) for name in names}
+        return replace(release, synthetic=table.assign(**made)) if names and is_moved.any() else None
+
+    return moved
+
+
+def _all_records(release: Synthetic) -> np.ndarray:
+    return np.ones(len(release.synthetic), bool)
+
+
+def _column_shuffled(chosen: Callable[[pd.DataFrame], list[str]]) -> Callable[[Synthetic, Random], Synthetic | None]:
+    def shuffled(release: Synthetic, random: Random) -> Synthetic | None:
+        table, names = release.synthetic, chosen(release.original[release.columns])
+        order = random.permutation(len(table))
+        made = {name: table[name].take(order).to_numpy() for name in names[:1]}
+        return replace(release, synthetic=table.assign(**made)) if names else None
+
+    return shuffled
 
 
 # Units of all tables.
@@ -792,6 +853,7 @@ MORE, DILUTION, REPEATS = "more records", "dilution", "repeated rows"
 NOISE, UNITS = "random columns", "units of all tables"
 SPELLING, NOTATION, DIGITS = "spelling", "another notation", "fewer digits"
 KINDS, ONE_TO_ONE = "kinds", "one-to-one changes"
+FILTER, SHIFT, SHUFFLE = "filter by distance", "shift", "one column shuffled"
 
 TRANSFORMATIONS: Sequence[Transformation] = (
     Transformation("rows shuffled", ORDER, "sort", _of_synthetic(_shuffled_rows)),
@@ -847,6 +909,15 @@ TRANSFORMATIONS: Sequence[Transformation] = (
     Transformation("one number reflected", ONE_TO_ONE, "order", _renumbered(_reflected, most=1)),
     Transformation("logarithms", ONE_TO_ONE, "order", _renumbered(_logged)),
     Transformation("labels rotated, numbers reflected", ONE_TO_ONE, "order and frequencies", _rotated_and_reflected),
+    Transformation("records near originals dropped, to the quartile", FILTER, "absence", _filtered(0.25)),
+    Transformation("records near originals dropped, to the median", FILTER, "absence", _filtered(0.5)),
+    Transformation("a constant added to all numbers", SHIFT, "the frequent difference", _moved(_numbers, _all_records)),
+    Transformation("a constant added to copies", SHIFT, "the frequent difference", _moved(_numbers, _are_copies)),
+    Transformation(
+        "a constant added to one number of copies", SHIFT, "the frequent difference", _moved(most_unique, _are_copies)
+    ),
+    Transformation("the finest number shuffled", SHUFFLE, "all other columns", _column_shuffled(most_unique)),
+    Transformation("a text shuffled", SHUFFLE, "all other columns", _column_shuffled(_texts)),
     Transformation("numbers times 10", UNITS, "division", _units(_numbers, _times_ten)),
     Transformation("logarithms everywhere", UNITS, "exponential", _units(_numbers, _log)),
     Transformation("ranks", UNITS, "the scale", _units(_numbers, _ranked)),
@@ -929,11 +1000,10 @@ LATER: Sequence[Later] = (
     Later("numbers with fewer digits", "rounding", "a precision that does not depend on the unit"),
     Later("the case of each cell, where people have both spellings", "case, partly", "a reading of any spelling"),
     Later("columns of one scale that change places", "order", "a test of changed copies"),
-    Later("numbers times 0.97", "the largest one", "a test of shifted copies"),
-    Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of shifted copies"),
-    Later("a constant added to numbers", "the most frequent difference", "a test of shifted copies"),
-    Later("records dropped because they are close to an original", "absence itself", "a test of absence"),
-    Later("values pushed by a filter until the test passes", "absence itself", "a test of absence"),
+    Later("numbers times 0.97", "the largest one", "a test of scaled copies"),
+    Later("one-to-one changes that leave the frequencies of their columns", "a guess", "a test of changed copies"),
+    Later("records near fewer than 300 originals dropped", "absence itself", "more power against gaps"),
+    Later("values pushed by a filter until the test passes", "absence itself", "a count of what was tried"),
     Later("several releases of the same originals", "union", "the test on everything published of these originals"),
     Later("a table cut into partitions", "union", "a judgment together with what was published before"),
     Later("some rows of an anonymized table repeated", "drop_duplicates", "how they differ from people who are alike"),

@@ -21,6 +21,7 @@ from privacy_assets.synthesis.synthesize import synthesize
 BENCHMARKS = Path(__file__).resolve().parent.parent
 # The other benchmarks are scripts, which import each other by their own names.
 sys.path.append(str(BENCHMARKS))
+from disclosure_leaks import are_far, most_unique, step_of  # noqa: E402, F401
 from disclosure_tables import interpolated, of_statsmodels, wide, with_copies  # noqa: E402
 
 DATA = Path(os.environ.get("PRIVACY_ASSETS_SHARED", BENCHMARKS.parent.parent / "shared")) / "data"
