@@ -314,7 +314,7 @@ MUTANTS = (
         ('every = {"": self.links, **self.if_people}', 'every = {"": self.links}', LINKS),
         # Other tests of the same people.
         ("elif splits.n_others_with_leak:", "elif False:", f"{DISCLOSED} -k leak_on_another"),
-        ("n_others_answered > MOST_OTHER_SPLITS", "n_others_answered > 9", f"{DISCLOSED} -k splits_are_not"),
+        ("n_tried_before > MOST_OTHER_SPLITS", "n_tried_before > 9", f"{DISCLOSED} -k splits_are_not"),
         ('is_tested_together", not splits.untested', 'is_tested_together", True', f"{DISCLOSED} -k tested_before"),
         # The report.
         ("score > SMALL_SCORE:", "score >= SMALL_SCORE:", REPORT),

@@ -14,7 +14,7 @@ from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.disclosure.criteria import Evidence, weights_of
 from privacy_assets.disclosure.membership import measure_membership
-from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
+from privacy_assets.disclosure.people import MOST_PAIRS, OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
@@ -139,14 +139,18 @@ def assess_disclosure(
     records = pool_records(frames, people, invented)
     earlier = None
     if published_before:
-        frames["synthetic"] = pd.concat([frames["synthetic"], *published_before], ignore_index=True)
-        check_columns(frames)
+        for each in published_before:
+            check_columns({**frames, "synthetic": each})
+        before = pd.concat(published_before, ignore_index=True)
+        # Of more, so many are drawn that as many people are examined as without them.
+        n_most = max(MOST_PAIRS // records.n_real - records.n_synthetic, records.n_synthetic)
+        before = before.sample(min(len(before), n_most), random_state=settings.seed)
+        frames["synthetic"] = pd.concat([frames["synthetic"], before], ignore_index=True)
         earlier = replace(pool_records(frames, people, invented), synthetic_people=None)
     give_back_memory()
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
-    n_made = (earlier or records).n_synthetic
-    rows = draw_people(records, people_to_examine(records.n_real, n_made, settings.sample), others)
+    rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
     _require_examined(records, rows)
     attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns), earlier)
     with Workers(n_used, progress) as workers:

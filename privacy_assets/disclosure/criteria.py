@@ -194,7 +194,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         "share its opposite: differences of two samples of one population are symmetric. The score is the square of "
         "the largest count beyond zero. The difference zero is a copy and does not count",
         question="Do synthetic records differ from many people's by one and the same amount?",
-        not_answered="shifts with noise, shifts of few people, factors",
+        not_answered="shifts with noise, of few people, up for some and down for others; factors",
         what_helps="Make whole records anew, instead of moving copies by a constant, such as all dates by some weeks, "
         "or repeating records with another value in one column.",
         needs="shifted_copies.count_shared_differences",
@@ -263,8 +263,9 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
 
 
 def _of_all_releases(own: Criterion) -> Criterion:
-    words = f"{own.words}, with what was published before"
-    return replace(own, words=words, share_of="", is_rationed=False, finds_copies=False, is_of_all_releases=True)
+    words, question = (f"{said}, with what was published before" for said in (own.words, own.question.rstrip("?")))
+    asked = replace(own, words=words, question=f"{question}?", share_of="", is_rationed=False)
+    return replace(asked, finds_copies=False, is_of_all_releases=True)
 
 
 CRITERIA: Final[Mapping[str, Criterion]] = {

@@ -89,16 +89,13 @@ def sums_to_decide(
     adjusted p value is at most the level: otherwise a criterion of weight 4 would have to exceed all divisions.
     ``scores`` are of shape (n_people, n_scores), the last ones those of the last criterion.
     """
-
-    def divided(n: int) -> NDArray[np.int64]:
-        return permuted_sums(scores, n_original, n, rng, on_done)
-
-    sums = np.vstack([scores[:n_original].sum(axis=0), divided(n_permutations)])
+    drawn = permuted_sums(scores, n_original, n_permutations, rng, on_done)
+    sums = np.vstack([scores[:n_original].sum(axis=0), drawn])
     more = min(10 * n_permutations + 9, MOST_PERMUTATIONS) - n_permutations
     if more > 0:
         p = float(adjusted_p_values(weights * p_values(joined(sums, len(weights)))).min())
         if UNDECIDED[0] * level < p <= UNDECIDED[1] * level:
-            sums = np.vstack([sums, divided(more)])
+            sums = np.vstack([sums, permuted_sums(scores, n_original, more, rng)])
     return joined(sums, len(weights))
 
 
@@ -282,8 +279,6 @@ def is_detected(sums: NDArray[Any], weights: NDArray[np.float64], level: float) 
     the first division, so only the largest sums of each criterion matter.
     """
     n_as_large = float((weights * (sums >= sums[0]).sum(axis=0)).min())
-    if n_as_large / (weights.min() * len(sums)) > level:
-        return False
     is_as_extreme = np.zeros(len(sums), np.bool_)
     for own, n in zip(sums.T, (n_as_large / weights + 1e-9).astype(int), strict=True):
         place = len(own) - 1 - n

@@ -14,8 +14,8 @@ REACH = 1.96
 def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answered: bool) -> Drawn:
     """Draw the difference between originals and control by criterion, each in units of its own interval.
 
-    A difference right of the line means that originals are revealed more. Adjusted p values up to ``level`` count as
-    found; ``is_answered`` is false if the tables cannot answer the question.
+    A difference right of the line means that originals are revealed more, by copies or by gaps. Adjusted p values up
+    to ``level`` count as found; ``is_answered`` is false if the tables cannot answer the question.
     """
     rows = criteria.to_dict("records")
     figure = new_figure(6, 0.8 + 0.33 * len(rows))
@@ -30,7 +30,7 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
     axes.axvline(0, color=GRAY, linestyle="--", linewidth=1)
     axes.set_yticks(range(len(rows)), [CRITERIA[row["criterion"]].words for row in reversed(rows)])
     axes.set_xlim(-1.1 * most, 1.1 * most)
-    sides = ["control\nrevealed more", "no\ndifference", "originals\nrevealed more"]
+    sides = ["control\nstands out", "no\ndifference", "originals\nstand out"]
     axes.set_xticks([-0.7 * most, 0, 0.7 * most], sides, fontsize=8)
     axes.tick_params(axis="x", length=0)
     found = [row["criterion"] for row in rows if row["adjusted_p_value"] <= level]

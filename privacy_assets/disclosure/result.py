@@ -114,8 +114,8 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
             if found["split_p_value"] <= UNLUCKY:
                 said.append(
                     f"The split is unlucky (p value {number(found['split_p_value'])}): originals and controls differ "
-                    "by chance, which alone can make records of other people look like a leak. One other split may be "
-                    "tried; both must find none."
+                    "by chance, which alone can make records of other people look like a leak, and does not show that "
+                    "the synthesizer copies."
                 )
         elif blind := said_of_blind(self.settings["unknown_values"]):
             said.append(blind)

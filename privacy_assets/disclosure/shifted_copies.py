@@ -46,6 +46,9 @@ def count_shared_differences(records: PooledRecords, attack: Attack, workers: Wo
         share, rng = float(np.sqrt(MOST_DIFFERENCES / n_differences)), np.random.default_rng(0)
         rows = np.flatnonzero(rng.random(records.n_people)[records.people[attack.rows]] < share)
         columns = np.flatnonzero(rng.random(records.n_synthetic) < share)
+        # One person can have most of the records.
+        n_drawn = float(np.bincount(of_real[rows], minlength=n_groups) @ n_each[1]) * share
+        columns = columns[rng.random(len(columns)) * n_drawn < MOST_DIFFERENCES]
     found = np.zeros(n, np.int64)
     if n_differences:
         rows = rows[np.argsort(records.people[attack.rows[rows]], kind="stable")]
@@ -74,5 +77,7 @@ def _whole_numbers(records: PooledRecords, j: Any) -> NDArray[np.int64]:
     numbers = np.nan_to_num(records.values[j], nan=0.0)
     precision = records.precision.get(records.columns[j], 0)
     scale = 10.0**precision if isinstance(precision, int) else 1.0
-    scaled = numbers * min(scale, EXACT / max(float(np.abs(numbers).max()), 1.0))
+    # Floats that are too large for units are multiples of a power of two.
+    fits = 2.0 ** np.floor(np.log2(EXACT / max(float(np.abs(numbers).max()), 1.0)))
+    scaled = numbers * min(scale, fits)
     return np.asarray(np.rint(scaled), np.int64)

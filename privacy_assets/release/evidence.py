@@ -80,18 +80,20 @@ class SplitEvidence:
     ----------
     n_splits : int
         Splits of these people that were tested, with any synthesis; 0 if the test of this table is not recorded.
-    n_others_answered, n_others_with_leak : int
-        Other splits on which records of the same synthesis were tested with an answer, and those with a leak.
+    n_tried_before : int
+        Other splits that were tested with an answer before this one was, with any synthesis.
+    n_others_with_leak : int
+        Other splits on which records of the same synthesis leaked.
     published_together : tuple of str
         Fingerprints of the tables published of the same originals that were tested together with this one.
     untested : int
         Tables published of the same originals since.
     published_apart : sequence of str
-        Other releases of these people, of other splits or columns, which cannot be tested together.
+        Releases of this name or of these people that were not tested together, such as of other splits or columns.
     """
 
     n_splits: int = 0
-    n_others_answered: int = 0
+    n_tried_before: int = 0
     n_others_with_leak: int = 0
     published_together: tuple[str, ...] = ()
     untested: int = 0

@@ -435,8 +435,9 @@ def _tests_of_other_splits(splits: SplitEvidence) -> Iterator[Verdict]:
         reason, advice = "the private record does not have the disclosure test of this table", REMAKE_ADVICE
     elif splits.n_others_with_leak:
         reason = f"records of this synthesis leaked on another split of these people ({splits.n_others_with_leak})"
-    elif splits.n_others_answered > MOST_OTHER_SPLITS:
-        reason = f"{splits.n_others_answered + 1} splits of these people were tried; expected at most two"
+    elif splits.n_tried_before > MOST_OTHER_SPLITS:
+        reason = f"{splits.n_tried_before} other splits of these people were tried before; expected at most one"
+        advice = "Use the first split, or the second. Trying splits until one finds no leak is no test."
     else:
         passed, reason = True, f"{splits.n_splits} split{'s' * (splits.n_splits > 1)} of these people were tested"
     yield _verdict("no_other_split_was_chosen", passed, reason, advice)

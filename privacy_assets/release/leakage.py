@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.criteria import CRITERIA, criteria_in_words, telling
+from privacy_assets.disclosure.result import UNLUCKY
 from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
@@ -46,6 +47,8 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     unseen = unseen_in_people(scores)
     if decided == 1.0:
         found = f"{criteria_in_words(failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
+        if (split := scores.get("split_p_value", 1.0)) <= UNLUCKY:
+            found += f"; the split is unlucky: originals and control differ without these records (p {number(split)})"
         return LeakageFigures(metrics, found, advice(failed, list(_asked(scores))))
     if decided is None and is_answered:
         return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)

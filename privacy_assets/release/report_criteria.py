@@ -35,10 +35,11 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         criterion = CRITERIA[row["criterion"]]
         write = percent if criterion.share_of else number
         original, control = write(row["original"]), write(row["control"])
+        meaning = "a higher score reveals more" if criterion.direction == "more" else "a higher score: fewer are near"
         found_on_both_sides = (
             f"{original} of originals, {control} of the control"
             if criterion.share_of
-            else f"mean score {original} of originals, {control} of the control (a higher score reveals more)"
+            else f"mean score {original} of originals, {control} of the control ({meaning})"
         )
         unseen = _unseen(row["detectable_share"], found["n_original"])
         verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.disclosure import assess, permutation_test, shifted_copies
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.criteria import criteria_asked
 from privacy_assets.disclosure.pooled_records import pool_records
@@ -509,3 +510,55 @@ def test_what_was_published_before_is_tested_together_with_the_records():
     assert together.settings["n_published_before"] == 5_600
     with pytest.raises(InvalidTableError, match="synthetic table does not have the columns"):
         assess_disclosure(original, tables[0], control, published_before=[tables[1].assign(more=1)])
+
+
+def numbers(n, seed, names="xyz"):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame({name: random.integers(0, 10**6, n) for name in names})
+
+
+def test_shifts_of_large_numbers_are_found_whole():
+    table = numbers(1_300, 1, "x").assign(x=lambda t: t["x"] * 2**36 + 2**58)
+    moved = table[:40] + 3 * 2**36
+    synthetic = pd.concat([table[900:], moved], ignore_index=True)
+    found = assess_disclosure(table[:600].assign(y=0), synthetic.assign(y=0), table[600:900].assign(y=0), n_threads=1)
+    expected = assess_disclosure(
+        *((each - 2**58).floordiv(2**36).assign(y=0) for each in (table[:600], synthetic, table[600:900])), n_threads=1
+    )
+    row = [each.criteria.set_index("criterion").loc["shifted_copies", "original"] for each in (found, expected)]
+    assert row[0] == pytest.approx(row[1])
+
+
+def test_pairs_are_bounded_if_one_person_has_most_records(monkeypatch):
+    monkeypatch.setattr(shifted_copies, "MOST_DIFFERENCES", 10_000)
+    n_pairs = []
+    own = shifted_copies.write_differences
+    monkeypatch.setattr(shifted_copies, "write_differences", lambda *a: (n_pairs.append(len(a[5])), own(*a))[1])
+    table = numbers(2_000, 1).assign(who=lambda t: np.where(np.arange(len(t)) < 1_700, 2, np.arange(len(t)) + 10))
+    table.loc[:1, "who"] = [0, 1]
+    control = numbers(300, 2).assign(who=lambda t: 10**6 + np.arange(len(t)))
+    assess_disclosure(table, numbers(400, 3), control, person="who", n_threads=1)
+    assert n_pairs[0] <= 20_000
+
+
+def test_what_was_published_before_does_not_reduce_the_sample(monkeypatch):
+    monkeypatch.setattr(assess, "people_to_examine", lambda n, m, s: 300 if s is None and n * m > 10**6 else s)
+    original, synthetic, control = (numbers(n, n) % 30 for n in (600, 601, 300))
+    alone, together = (
+        assess_disclosure(original, synthetic, control, published_before=before, n_threads=1)
+        for before in ([], [numbers(600, seed) % 30 for seed in (5, 6)])
+    )
+    assert together.scores["n_examined"] == alone.scores["n_examined"]
+
+
+def test_a_published_table_without_a_column_is_refused():
+    original, synthetic, control = (numbers(n, n) % 30 for n in (600, 601, 300))
+    with pytest.raises(InvalidTableError):
+        assess_disclosure(original, synthetic, control, published_before=[synthetic[["x"]]], n_threads=1)
+
+
+def test_more_divisions_than_asked_for_are_counted_in_the_progress(monkeypatch):
+    monkeypatch.setattr(permutation_test, "UNDECIDED", (0.0, 30.0))
+    seen = []
+    assess_disclosure(*(numbers(n, n) % 30 for n in (100, 101, 60)), n_threads=1, progress=seen.append)
+    assert all(each.n_done <= each[2] for each in seen)

@@ -150,7 +150,7 @@ def test_random_divisions_have_the_sums_of_all():
 def test_there_are_more_divisions_where_they_could_change_the_decision(n_beyond, n_drawn, monkeypatch):
     drawn = []
 
-    def divided(scores, n_original, n, rng, on_done):
+    def divided(scores, n_original, n, rng, on_done=None):
         drawn.append(n)
         return np.where(np.arange(n) < n_beyond * n // 999, 10, 0)[:, None]
 
@@ -254,3 +254,13 @@ def test_detectable_copies_are_detected_with_the_power_that_is_said(share):
             n_found[copied] += p_values(np.vstack([observed, sums]))[0, 0] <= 0.05
     assert n_found[m] >= 0.85 * 30
     assert n_found[m // 3] <= 0.6 * 30
+
+
+def test_a_trial_is_detected_as_the_test_would():
+    random = np.random.default_rng(0)
+    weights = np.array([1.0, 4.0])
+    for _ in range(300):
+        sums = np.column_stack([np.zeros(400), random.poisson(0.1, 400)])  # All are equal for the first.
+        sums[0, 1] = 2
+        expected = adjusted_p_values(weights * p_values(sums)).min() <= 0.05
+        assert is_detected(sums, weights, 0.05) == expected

@@ -360,7 +360,9 @@ def test_splits_are_not_tried_until_one_finds_no_leak(project):
         definitions = copying(project, 0.0, 7 + seed, split_seed=seed)
         result = project.run(definitions)
         assert result.success == (seed < 2)
-    assert "3 splits of these people were tried; expected at most two" in project.refused_because(definitions)
+    assert "2 other splits of these people were tried before; expected at most one" in project.refused_because(
+        definitions
+    )
     manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
     assert manifest["figures"][STAGE]["n_splits"] == 2
     assert manifest["figures"][STAGE]["published_apart"] == [project.releases()[0].name]
@@ -411,3 +413,72 @@ def test_a_filter_by_the_distance_to_originals_is_refused_with_its_advice(projec
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
     assert "absence" in metadata["found"].value
     assert "Do not drop records because they are close to originals" in metadata["advice"].value
+
+
+def test_records_are_released_after_generalized_ones_of_the_same_originals(project):
+    generalized = project.definitions(
+        policy=limits(),
+        synthetic=Synthesis(Copier(0.0), seed=1),
+        split=Split(0.6),
+        generalize_synthetic=AnonymizationSettings(k=5),
+    )
+    plain = copying(project, 0.0, 2)
+    assert project.run(generalized).success
+    result = project.run(plain)
+    assert result.success, failure_of(result)
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["published_apart"] == [project.releases()[0].name]
+
+
+def test_a_published_table_that_was_changed_is_not_tested_together(project):
+    assert project.run(copying(project, 0.0, 1)).success
+    path = project.releases()[0] / "synthetic.parquet"
+    path.chmod(0o644)
+    kinds = pd.read_parquet(path).dtypes.to_dict()
+    people(900, 999)[COLUMNS].astype(kinds).to_parquet(path, index=False)
+    assert not project.run(copying(project, 0.0, 2)).success
+
+
+def test_the_order_of_the_source_and_its_columns_do_not_make_other_people(project):
+    assert project.run(copying(project, 0.0, 1)).success
+    path = project.root / "data" / "people.parquet"
+    pd.read_parquet(path).sample(frac=1, random_state=3).to_parquet(path, index=False)
+    synthesis = Synthesis(Copier(0.0), seed=2)
+    assert project.run(project.definitions(policy=limits(), synthetic=synthesis, split=Split(0.6))).success
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["n_splits"] == 2
+
+
+def test_a_release_with_other_columns_is_named(project):
+    assert project.run(copying(project, 0.0, 1)).success
+    columns = {**CONTRACT["columns"], "cost": {"type": "float", "role": "direct_identifier", "nullable": True}}
+    definitions = project.definitions(
+        policy=limits(), contract={"columns": columns}, synthetic=Synthesis(), split=Split(0.6)
+    )
+    assert project.run(definitions).success
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["published_apart"] == [project.releases()[0].name]
+
+
+def test_a_number_of_records_is_no_other_synthesis(project):
+    copying(project, 0.0, 7)
+    for seed, n_records in enumerate((900, 901, 902)):
+        synthesis = Synthesis(Copier(0.0), seed=7 + seed, n_records=n_records)
+        definitions = project.definitions(policy=limits(), synthetic=synthesis, split=Split(0.6, seed=seed))
+        assert project.run(definitions).success == (seed < 2)
+
+
+def test_deleting_the_record_of_tests_does_not_hide_what_was_published(project):
+    assert project.run(copying(project, 0.0, 1)).success
+    (project.private / "disclosure_tests" / "people__synthetic.jsonl").unlink()
+    result = project.run(copying(project, 0.0, 2))
+    assert result.success, failure_of(result)
+    figures = json.loads((project.releases()[-1] / "manifest.json").read_text())["figures"][STAGE]
+    assert (figures["n_published_together"], figures["published_apart"]) == (0, [project.releases()[0].name])
+
+
+def test_the_report_says_which_criteria_are_asked_of_several_releases(project):
+    assert project.run(copying(project, 0.0, 1)).success
+    assert project.run(copying(project, 0.0, 2)).success
+    report = (project.releases()[-1] / "report.html").read_text()
+    assert report.count("Is some synthetic record surprisingly close?") == 1

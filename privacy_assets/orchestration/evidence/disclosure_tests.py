@@ -11,30 +11,36 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.orchestration.evidence.publication_ledger import every_publication
+from privacy_assets.orchestration.evidence.publication_ledger import every_publication, recorded_publications
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import released_columns
 from privacy_assets.release.evidence import SPLIT_STAGES, SplitEvidence
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.histories import add_to_history, read_history
 
 DIRECTORY = "disclosure_tests"
+NO_SYNTHESIS = ("seed", "n_records")
+"""Settings that do not make another synthesis."""
 
 
 class DisclosureTest(NamedTuple):
-    """A test: keyed fingerprints of all people and of the originals, the synthesis, the table, and what was found.
+    """A test: keyed fingerprints of the people, of the originals among them and as recorded, and what was tested.
 
-    ``published`` has the fingerprints of the tables that were published before of the same originals, and
-    ``together_with`` those of them that were tested together with it.
+    ``stage`` made the table. ``published`` has the fingerprints of the tables that were published before of the same
+    originals, and ``together_with`` those of them that could be tested together with it.
     """
 
     people: str
     split: str
+    original: str
     synthesis: str
+    stage: str
     table: str
     leaks: bool | None
     published: list[str]
@@ -43,33 +49,47 @@ class DisclosureTest(NamedTuple):
 
 def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of: Mapping[str, str]) -> DisclosureTest:
     """Describe the test of a table before it is done; ``made_of`` has the fingerprints of what it stands on."""
-    rows = np.concatenate([pd.util.hash_pandas_object(tables[side], index=False) for side in SPLIT_STAGES])
-    # In whatever order and on whichever side the people are.
-    people = storage.keyed(sha256(np.sort(rows).tobytes()).hexdigest())
-    table = made_of[storage.release.synthetic_stage]
-    own = storage.release.for_manifest()["synthetic"]
-    unseeded = {name: value for name, value in own.items() if name != "seed"}
-    synthesis = canonical_json(unseeded) if isinstance(storage.release.synthetic, Synthesis) else table
-    split, synthesis = str(storage.keyed(made_of["original"])), sha256(synthesis.encode()).hexdigest()
+    release = storage.release
+    original, control = (_hashes_of_rows(storage, tables[side]) for side in SPLIT_STAGES)
+    people, split = (_keyed(storage, rows) for rows in (np.concatenate([original, control]), original))
+    table = made_of[release.synthetic_stage]
+    own = release.for_manifest()["synthetic"]
+    kept = {name: value for name, value in own.items() if name not in NO_SYNTHESIS}
+    # Records made elsewhere are of an unknown synthesis.
+    synthesis = canonical_json(kept) if isinstance(release.synthetic, Synthesis) else table
+    recorded = str(storage.keyed(made_of["original"]))
     published = [each.fingerprint for each in _published(storage, split, table)]
-    return DisclosureTest(str(people), split, synthesis, table, None, published, [])
+    digest = sha256(synthesis.encode()).hexdigest()
+    return DisclosureTest(people, split, recorded, digest, release.synthetic_stage, table, None, published, [])
+
+
+def _hashes_of_rows(storage: Storage, table: pd.DataFrame) -> NDArray[np.uint64]:
+    """Return a number for each row, regardless of how people are numbered."""
+    unnumbered = table.drop(columns=list(storage.release.contract.person_columns), errors="ignore")
+    return np.asarray(pd.util.hash_pandas_object(unnumbered, index=False), np.uint64)
+
+
+def _keyed(storage: Storage, rows: NDArray[np.uint64]) -> str:
+    """Return the keyed fingerprint of rows in any order."""
+    return str(storage.keyed(sha256(np.sort(rows).tobytes()).hexdigest()))
 
 
 def published_before(storage: Storage, test: DisclosureTest) -> dict[str, pd.DataFrame]:
-    """Read the other tables that were published of the same originals, by fingerprint; refuse if one is missing.
+    """Read the other tables that were published of the same originals, by fingerprint; refuse lost and altered ones.
 
-    Those without all of the columns cannot be compared.
+    Those without all of the columns, or of another stage, cannot be compared.
     """
     columns, found = set(storage.release.contract.released_columns), {}
+    alike = {each.table for each in _tests(storage) if (each.split, each.stage) == (test.split, test.stage)}
     for each in _published(storage, test.split, test.table):
         path = None if each.directory is None else each.directory / "synthetic.parquet"
-        if path is None or not path.exists():
+        table = None if path is None or not path.exists() else pd.read_parquet(path)
+        if table is None or fingerprint(table) != each.fingerprint:
             raise InvalidTableError(
-                f"A table that was published of the same originals cannot be read at {str(path)!r}. Anyone who has it "
-                "may combine it with this release. Restore it. Nothing was assessed."
+                f"A table that was published of the same originals cannot be read at {str(path)!r}, or was altered. "
+                "Anyone who has it may combine it with this release. Restore it. Nothing was assessed."
             )
-        table = pd.read_parquet(path)
-        if columns <= set(table.columns):
+        if columns <= set(table.columns) and each.fingerprint in alike:
             found[each.fingerprint] = released_columns(storage.release, table)
     return found
 
@@ -80,22 +100,25 @@ def record_test(storage: Storage, test: DisclosureTest) -> None:
     add_to_history(history, [test._asdict()], "this test", "Nothing was assessed.")
 
 
-def split_evidence(storage: Storage, split: str | None, table: str) -> SplitEvidence:
+def split_evidence(storage: Storage, original: str | None, table: str) -> SplitEvidence:
     """Return what the private records have about the split of a table that was tested."""
     tests = _tests(storage)
-    own = next((each for each in reversed(tests) if (each.split, each.table) == (split, table)), None)
+    own = next((each for each in reversed(tests) if (each.original, each.table) == (original, table)), None)
     if own is None:
         return SplitEvidence()
     of_people = [each for each in tests if each.people == own.people]
-    others = [each for each in of_people if each.split != split and each.synthesis == own.synthesis]
-    tables = {each.table for each in of_people} - {table}
-    published = [each for each in every_publication(storage, "synthetic") if each.fingerprint in tables]
-    apart = [each for each in published if each.fingerprint not in own.together_with]
+    answered = list(dict.fromkeys(each.split for each in of_people if each.leaks is not None))
+    before = answered[: answered.index(own.split)] if own.split in answered else answered
+    leaking = {each.split for each in of_people if each.leaks and each.synthesis == own.synthesis}
+    of_this = recorded_publications(storage, storage.release.key("synthetic_release"))
+    tables = {each.table for each in of_people}
+    published = [*of_this, *(each for each in every_publication(storage, "synthetic") if each.fingerprint in tables)]
+    apart = [each for each in published if each.fingerprint not in (*own.together_with, table)]
     now = {each.fingerprint for each in _published(storage, own.split, table)}
     return SplitEvidence(
         n_splits=len({each.split for each in of_people}),
-        n_others_answered=len({each.split for each in others if each.leaks is not None}),
-        n_others_with_leak=len({each.split for each in others if each.leaks}),
+        n_tried_before=len(before),
+        n_others_with_leak=len(leaking - {own.split}),
         published_together=tuple(own.together_with),
         untested=len(now - set(own.published)),
         published_apart=sorted({str(each.directory and each.directory.name) for each in apart}),
@@ -109,7 +132,7 @@ def _published(storage: Storage, split: str, but_for: str) -> list[Publication]:
 
 
 def _tests(storage: Storage) -> list[DisclosureTest]:
-    """Return the recorded tests of all releases of this project."""
+    """Return the recorded tests of all releases of this project, in each in their order."""
     found = []
     for path in sorted((storage.private_tables.base_path / DIRECTORY).glob("*.jsonl")):
         entries = read_history(path, lambda entry: DisclosureTest(**entry))
