@@ -58,13 +58,15 @@ def admit_synthetic(contract: TableContract, table: pd.DataFrame, people: pd.Dat
 def _unanswered(contract: TableContract, table: pd.DataFrame, people: pd.DataFrame | None) -> Iterator[UnitKey]:
     """Yield the columns that number people or other units, and that neither contract nor settings explain.
 
-    Repeated rows are left out: of a row that occurs twice, every value would determine the others.
+    Repeated rows are left out: of a row that occurs twice, every value would determine the others. Of two columns, each
+    pair then occurs once, whatever they are, which says nothing.
     """
     answered = {*contract.not_a_person, *contract.weights, *(() if people is None else people.columns)}
     kept = np.flatnonzero(~table.duplicated())
     codes = None if people is None else people.iloc[kept, 0].to_numpy()
+    says_halves = people is None and (table.shape[1] > 2 or len(kept) == len(table))
     for key in find_unit_keys(table.take(kept), codes):
-        is_half = people is None and not answered.issuperset(key.halves)
+        is_half = says_halves and not answered.issuperset(key.halves)
         if (key.has_strong_facts or is_half) and key.column not in answered and not (key.made_by or key.is_finer):
             yield key
 
