@@ -467,6 +467,16 @@ def test_what_is_shown_of_64_columns_fits_into_an_event(project):
     ]
 
 
+def test_a_source_that_has_fewer_rows_now_is_a_refusal_and_no_failure(project):
+    _anonymized(project)
+    people(200, seed=3).to_parquet(project.root / "data" / "people.parquet", index=False)
+    definitions = definitions_of(project)
+    assert project.run(definitions, "source").success
+    assert_refused(
+        project, run_release(project, definitions), "anonymized was made from an earlier version of ['source']"
+    )
+
+
 @pytest.mark.parametrize("output", ["labels", "centroid"])
 def test_every_output_goes_through_the_gate(project, output):
     settings = AnonymizationSettings(output=output, seed=3)

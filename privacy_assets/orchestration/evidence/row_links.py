@@ -30,8 +30,8 @@ def with_links(gathered: Gathered, storage: Storage, side: str, source: pd.DataF
             links = _of_synthetic(storage, gathered.table, made, source)
         elif made is not None and source is not None:
             links = _of_anonymized(storage, made, source)
-    except (PrivacyAssetsError, *UNREADABLE):
-        pass
+    except (PrivacyAssetsError, IndexError, *UNREADABLE):
+        pass  # A table that is not the one it was made from may have fewer rows.
     evidence = replace(gathered.evidence, links=links, may_link=contract.links_rows)
     if links is None or links.whose == NO_PEOPLE:
         return replace(gathered, evidence=evidence)
