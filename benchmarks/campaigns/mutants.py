@@ -472,10 +472,15 @@ MUTANTS = (
             f"{RUNS} -k contract_that_changed",
         ),
         (
-            'stands_on = {REIDENTIFICATION: ("source", *control, *others)',
+            "stands_on = {REIDENTIFICATION: (origin, *control, *others)",
             "stands_on = {REIDENTIFICATION: ()",
             f"{RECORDS} -k reported_by_hand",
             "tests/orchestration/test_membership.py -k stale",
+        ),
+        (
+            "() if release.source is None or not release.is_of_originals else SPLIT_STAGES",
+            "()",
+            "tests/orchestration/test_of_original.py -k new_source",
         ),
         (
             "must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),",

@@ -39,7 +39,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL, OtherReleaseSettings
+from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
@@ -73,7 +73,7 @@ SECRET_BITS = 62
 
 def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.AssetsDefinition:
     """Build the asset of the source records, or of the synthetic ones, generalized into classes of at least k."""
-    settings = release.anonymized if made_of == "source" else release.generalize_synthetic
+    settings = release.generalize_synthetic if made_of == "synthetic" else release.anonymized
     assert settings is not None  # noqa: S101 - only called if this side is asked for
     generalization = release.generalization(made_of)
     asked = generalization.settings
@@ -150,7 +150,10 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         description=f"The largest subset of the anonymized records with a basic semantic risk of at most "
         f"{risk_limit:g} within it (at least {smallest_acceptable(risk_limit):,} records), in classes that still meet "
         "the requirements.",
-        ins={"source": dg.AssetIn(release.key("source")), "anonymized": dg.AssetIn(release.key("anonymized"))},
+        ins={
+            "source": dg.AssetIn(release.key(release.source_of_anonymized)),
+            "anonymized": dg.AssetIn(release.key("anonymized")),
+        },
     )
     @guarded
     def suppressed_stage(context, source, anonymized):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -231,9 +234,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
     settings = release.reidentification_settings
     others = settings.other_releases
     keys_of_others = {name: key for other in others for name, key in other.asset_keys(release.name).items()}
-    stage = release.anonymized_stage
-    control = [] if release.membership_control is None else [MEMBERSHIP_CONTROL]
-    keys = {name: release.key(name) for name in ("source", stage, *control)} | keys_of_others
+    stage, origin, control = release.anonymized_stage, release.source_of_anonymized, release.control_of_anonymized
+    keys = {name: release.key(name) for name in (origin, stage, *control)} | keys_of_others
 
     @dg.asset(
         **asset_arguments(release, REIDENTIFICATION, kinds={"python"}),
@@ -243,12 +245,17 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
     @guarded
     def reidentification_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
-        original = inputs["source"]
+        original = inputs[origin]
         held = [_other_release(other, inputs[other.stage]) for other in others]
-        made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
+        made_of = {origin: fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]}
         for other in others:
             if other.release is None:
                 continue
+            if "original" in inputs[other.stage].made_of:
+                raise InvalidTableError(
+                    f"The release {other.release!r} anonymizes the originals of a split (of: original), whose rows are "
+                    "not those of its source. Name what it published by `directory`. Nothing was assessed."
+                )
             is_of_people = other.key in release.contract.links_rows
             its_source = inputs[f"{other.stage}_source"]
             original = join_original(original, its_source, other.key, other.name, is_of_people=is_of_people)
@@ -257,7 +264,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 held.append(published.release)
                 made_of[published.stage] = published.fingerprint
         k = release.policy.people_per_class
-        groups = groups_of_linked_rows(anonymization, release.contract, inputs["source"], k)
+        groups = groups_of_linked_rows(anonymization, release.contract, inputs[origin], k)
         with engine_of_stage(release.engine, release.name, REIDENTIFICATION) as engine:
             assessment = assess_reidentification(
                 original,
@@ -274,7 +281,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 engine=engine,
             )
         membership = assess_membership(
-            anonymization, inputs["source"], _of_others(release, inputs), hierarchies=release.hierarchies
+            anonymization, inputs[origin], _of_others(release, inputs), hierarchies=release.hierarchies
         )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
         scores = {**assessment.scores, **membership.scores}
@@ -291,7 +298,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
 
 def _of_others(release: ReleaseSettings, inputs: Mapping[str, Any]) -> pd.DataFrame | None:
     """Return the people who are not in the source, whose codes number them apart from those in it."""
-    control, person = inputs.get(MEMBERSHIP_CONTROL), release.contract.person
+    person = release.contract.person
+    control = next((inputs[stage] for stage in release.control_of_anonymized), None)
     return control if control is None or person is None else control.assign(**{person: -1 - control[person]})
 
 
@@ -312,8 +320,9 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         made_of = {stage: inputs[stage].fingerprints["table"]}
         of_people = None
         if release.contract.person is not None:
-            made_of["source"] = fingerprint(inputs["source"])
-            of_people = _records_of_people(release, anonymization, inputs["source"])
+            source = inputs[release.source_of_anonymized]
+            made_of[release.source_of_anonymized] = fingerprint(source)
+            of_people = _records_of_people(release, anonymization, source)
             if release.limits_semantic_risk:
                 require_one_record_each(of_people)
         scales = release.semantic_scales_of(anonymization)
@@ -330,7 +339,7 @@ def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefin
         **asset_arguments(release, f"source_{SEMANTIC}", kinds={"python"}),
         description="Semantic assessment of the source, to compare with that of the anonymized records. It has no "
         "limit.",
-        ins={"source": dg.AssetIn(release.key("source"))},
+        ins={"source": dg.AssetIn(release.key(release.source_of_anonymized))},
     )
     @guarded
     def source_semantic_stage(context, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -340,7 +349,7 @@ def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefin
         assessment = _assess_semantic_risk(context, release, table, scales, None)
         person = release.contract.person
         of_people = None if person is None else count_records_of_people(source[person])
-        yield _semantic_result(_with_people(assessment, of_people), {"source": fingerprint(source)})
+        yield _semantic_result(_with_people(assessment, of_people), {release.source_of_anonymized: fingerprint(source)})
 
     return source_semantic_stage
 

@@ -210,7 +210,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             # Otherwise the metadata of the source already has it.
             _warn_of_split(context, judged)
             yield from check_unit(release, "original", examined)
-            yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
+            yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), release.sides)
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
             more = judged if stage == "control" else None if examined is None else _recorded_unit(examined)
@@ -401,6 +401,7 @@ def _given_sides(
         # Concatenating them would give the columns of both.
         release.contract.require_known_columns(side)
     converted = release.contract.check(pd.concat(sides, ignore_index=True))
+    refuse_links_of_removed_columns(release, "original", converted)
     examined, admitted = examine_unit(converted, release.contract), release.contract.with_people(converted)
     n_originals = len(sides[0])
     parts = admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)

@@ -145,4 +145,6 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         must_be_examined=(gathered.evidence.stage, origin),
         acknowledged=release.contract.acknowledged,
     )
+    if side == "anonymized" and release.is_of_originals:
+        source = gathered.found.get("original")  # The rows of classes are those of this table.
     return with_links(replace(gathered, evidence=evidence), storage, side, source)

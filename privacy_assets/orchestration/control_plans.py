@@ -80,6 +80,8 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
 
     If the policy will probably refuse the records made from it, the finding and the advice come first.
     """
+    if "synthetic" not in release.sides:
+        return {}
     n_original, n_control = (_count_people(release, table) for table in (original, control))
     refused = _refusal_of_split(release, n_original, n_control)
     if refused:

@@ -100,8 +100,9 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
             each.require_session(stage, release.engine)
     assets = [] if release.source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
+    assets += [split_assets(release)] if release.is_split else []
     if "synthetic" in release.sides:
-        assets += [split_assets(release), synthetic_asset(release)]
+        assets.append(synthetic_asset(release))
         assets += [] if release.private is None else [noisy_model_asset(release, release.private)]
         if release.generalize_synthetic is not None:
             assets.append(generalized_asset(release, "generalized_synthetic", "synthetic"))
@@ -149,7 +150,7 @@ def _blocking(definitions: Sequence[dg.AssetsDefinition]) -> list[dg.AssetCheckK
 
 
 def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
-    assets = [generalized_asset(release, "anonymized", "source")]
+    assets = [generalized_asset(release, "anonymized", release.source_of_anonymized)]
     if release.anonymized_stage == "suppressed":
         assets.append(suppressed_asset(release))
     if release.assesses(REIDENTIFICATION):

@@ -16,19 +16,19 @@ from privacy_assets.storage.fingerprint import fingerprint
 
 def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings) -> dg.AssetsDefinition:
     """Build the asset that links the anonymized records to the source, and audits the links."""
-    stage = release.anonymized_stage
+    stage, origin = release.anonymized_stage, release.source_of_anonymized
 
     @dg.asset(
         **asset_arguments(release, LINKAGE_AUDIT, kinds={"python"}),
         description="Links that a linkage method finds for the anonymized records, and whether it can know that they "
         "are right. For information only: no policy limits it, and the release does not depend on it.",
-        ins={name: dg.AssetIn(release.key(name)) for name in ("source", stage)},
+        ins={name: dg.AssetIn(release.key(name)) for name in (origin, stage)},
     )
     @guarded
     def linkage_audit_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
         audit = audit_linkage(
-            inputs["source"],
+            inputs[origin],
             anonymization,
             **settings.arguments,
             hierarchies=release.hierarchies,
@@ -37,7 +37,7 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
         yield stored_artifact(
             audit.to_artifact(),
             {FOUND: audit.summary()} | score_metadata(audit.scores) | {MADE_WITH: settings_metadata(audit.settings)},
-            {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]},
+            {origin: fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]},
         )
 
     return linkage_audit_stage

@@ -128,7 +128,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     tables = {
         "synthetic": ("synthetic", release.synthetic_stage, *STAGES_ASSESSED),
-        "anonymized": ("source", "anonymized", release.anonymized_stage),
+        "anonymized": (release.source_of_anonymized, "anonymized", release.anonymized_stage),
     }[side]
 
     @dg.asset(

@@ -139,7 +139,7 @@ def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Ve
         if isinstance(found.get(stage), Anonymization):
             chosen = settings or release.anonymized
             pictured = None if chosen is None else chosen.pictured
-            yield from drawn_classes(found[stage], found.get("source"), pictured).values()
+            yield from drawn_classes(found[stage], found.get(release.source_of_anonymized), pictured).values()
     if DISCLOSURE in found:
         yield from map(found[DISCLOSURE].drawn, ("criteria", "columns"))
     if UTILITY in found:

@@ -24,7 +24,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
     assess = {"synthetic": _worth_of_synthetic, "anonymized": _worth_of_anonymized}[side]
     made_of, stage = {
         "synthetic": ((*SPLIT_STAGES, "synthetic"), release.synthetic_stage),
-        "anonymized": (("source",), release.anonymized_stage),
+        "anonymized": ((release.source_of_anonymized,), release.anonymized_stage),
     }[side]
 
     @dg.asset(
@@ -75,7 +75,7 @@ def _worth_of_anonymized(release: ReleaseSettings, tables: dict[str, Any]) -> Ut
     The judges are among the released people, but also among the originals, so this cancels out.
     """
     columns = list(release.contract.released_columns)
-    source, seed = tables["source"], release.utility_settings.seed
+    source, seed = tables[release.source_of_anonymized], release.utility_settings.seed
     anonymization = Anonymization.from_artifact(tables[release.anonymized_stage])
     judging = split_records(
         source, train_fraction=1 - SHARE_THAT_JUDGES, seed=seed, person=release.contract.person

@@ -53,7 +53,7 @@ def _anonymized(release: ReleaseSettings, n_people: int) -> Iterator[Candidate]:
             yield from (Candidate(anonymized=replace(plain, k=CLOSE_SIZE, t_closeness=t)) for t in DISTANCES)
     declared = {*contract.metadata("hierarchy"), *(base.hierarchies or {})}
     if quasi_identifiers <= declared and plain.method != "lattice":
-        lattice = AnonymizationSettings(method="lattice", hierarchies=base.hierarchies)
+        lattice = AnonymizationSettings(method="lattice", hierarchies=base.hierarchies, of=base.of)
         yield from (Candidate(anonymized=replace(lattice, k=k)) for k in LATTICE_SIZES if k in sizes)
 
 

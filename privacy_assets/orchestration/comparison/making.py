@@ -124,17 +124,16 @@ class Bench:
         original, control = (self._released(side) for side in self._sides)
         return Judge(original, control, seed=self.options.seeds.judge)
 
-    @cached_property
-    def _judging(self) -> pd.DataFrame:
-        """The people who judge anonymized records."""
+    def _judging(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the people who judge anonymized records of a table."""
         person, seed = self.release.contract.person, self.options.seeds.judge
         return self._released(
-            split_records(self.table, train_fraction=1 - SHARE_THAT_JUDGES, seed=seed, person=person).control
+            split_records(table, train_fraction=1 - SHARE_THAT_JUDGES, seed=seed, person=person).control
         )
 
     @cached_property
     def _judge_of_all(self) -> Judge:
-        return Judge(self._released(self.table), self._judging, seed=self.options.seeds.judge)
+        return Judge(self._released(self.table), self._judging(self.table), seed=self.options.seeds.judge)
 
     def _released(self, table: pd.DataFrame) -> pd.DataFrame:
         return released_columns(self.release, table)
@@ -185,9 +184,11 @@ class Bench:
                 "The release withholds records by their semantic risk, which a comparison does not do, so its results "
                 "would not be those of the release."
             )
-        anonymization, hierarchies = self._generalized(release, "source", self.table, self.options.seeds.judge)
-        losses = require_measured(anonymization, self.table, hierarchies)
-        report, statistics = measure_anonymity(anonymization, contract, self.table, contract.person, losses)
+        table, control = self._sides if release.is_of_originals else (self.table, None)
+        origin, seed = release.source_of_anonymized, self.options.seeds.judge
+        anonymization, hierarchies = self._generalized(release, origin, table, seed)
+        losses = require_measured(anonymization, table, hierarchies)
+        report, statistics = measure_anonymity(anonymization, contract, table, contract.person, losses)
         figures = figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
         failed = models_that_fail(anonymization, report)
         if failed:
@@ -196,36 +197,38 @@ class Bench:
         limited = {limit.assessment_on("anonymized") for limit in policy.limits_of("anonymized")}
         if REIDENTIFICATION in limited:
             found[REIDENTIFICATION] = assess_reidentification(
-                self.table,
+                table,
                 anonymization,
                 known=policy.known or None,
                 max_known=1,
                 curve_sample=SMALL_CURVE,
                 links=linking_columns(anonymization, contract),
-                groups=groups_of_linked_rows(anonymization, contract, self.table, policy.people_per_class),
+                groups=groups_of_linked_rows(anonymization, contract, table, policy.people_per_class),
                 known_rows=policy.known_rows,
                 hierarchies=hierarchies,
                 progress=self._stop,
             )
             if policy.limit_on("membership_advantage_upper") is not None:
-                of_people = assess_membership(anonymization, self.table, hierarchies=hierarchies).scores
+                of_people = assess_membership(anonymization, table, control, hierarchies=hierarchies).scores
                 found[REIDENTIFICATION] = replace(
                     found[REIDENTIFICATION], scores={**found[REIDENTIFICATION].scores, **of_people}
                 )
         if SEMANTIC in limited:
             if contract.person is not None:
-                whose = self.table[contract.person].take(anonymization.members["row"].to_numpy())
+                whose = table[contract.person].take(anonymization.members["row"].to_numpy())
                 require_one_record_each(count_records_of_people(whose))
             scales, asked = release.semantic_scales_of(anonymization), release.semantic_risk_settings
             found[SEMANTIC] = assess_semantic_risk_with(
                 anonymization.table, scales, replace(asked, advice=False), anonymization.model, progress=self._stop
             )
         self._stop()
-        judge, members = self._judge_of_all, anonymization.members["row"].to_numpy()
-        if len(members) < len(self.table):
+        members = anonymization.members["row"].to_numpy()
+        if len(members) == len(self.table):
+            judge = self._judge_of_all
+        else:
             # In comparison with exactly the records that would be released.
-            judge = Judge(self._released(self.table.iloc[members]), self._judging, seed=self.options.seeds.judge)
-        worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=self.table)
+            judge = Judge(self._released(table.iloc[members]), self._judging(table), seed=seed)
+        worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=table)
         found[UTILITY] = worth
         evidence = evidence_of(policy, contract, "anonymized", "anonymized", found, {ANONYMITY: figures})
         made_so = _decided(release, evidence, worth)

@@ -29,7 +29,7 @@ from privacy_assets.orchestration.evidence.disclosure_tests import split_evidenc
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
-from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL, OtherReleaseSettings
+from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
@@ -385,20 +385,23 @@ def _rare_values(
 
 def _gather_anonymized(storage: _Storage) -> Gathered:
     release, stage = storage.release, storage.release.anonymized_stage
-    source, source_content = storage.table("source")
+    origin, control = release.source_of_anonymized, release.control_of_anonymized
+    source, source_content = storage.table(origin)
     anonymization, at_hand = storage.anonymization(stage)
-    lineage = {"anonymized": ("source",)} | ({"suppressed": ("anonymized",)} if stage == "suppressed" else {})
+    made_of_source = () if release.source is None or not release.is_of_originals else SPLIT_STAGES
+    lineage = dict.fromkeys(made_of_source, ("source",)) | {"anonymized": (origin,)}
+    lineage |= {"suppressed": ("anonymized",)} if stage == "suppressed" else {}
     lineage |= {
         other.stage: (f"{other.stage}_source",)
         for other in release.reidentification_settings.other_releases
         if other.release is not None
     }
     others = storage.other_releases()
-    control = () if release.membership_control is None else (MEMBERSHIP_CONTROL,)
-    read = storage.evidence(["source", "anonymized", *control], {"source": source_content})
+    own = dict.fromkeys((origin, "anonymized", *control, *(["source"] if made_of_source else [])))
+    read = storage.evidence(own, {origin: source_content})
     tables = {**read, stage: at_hand, **others}
     gathered = _measured(storage, anonymization, source)
-    found = {name: value for name, value in {stage: anonymization, "source": source}.items() if value is not None}
+    found = {name: value for name, value in {stage: anonymization, origin: source}.items() if value is not None}
     evidence = replace(
         gathered.evidence,
         tables=tables,
@@ -406,7 +409,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
     gathered = replace(gathered, evidence=evidence, content=at_hand.content or "", found=found)
-    stands_on = {REIDENTIFICATION: ("source", *control, *others), SEMANTIC: release.semantic_risk_stands_on}
+    stands_on = {REIDENTIFICATION: (origin, *control, *others), SEMANTIC: release.semantic_risk_stands_on}
     asked_for = _asked_for(release, anonymization)
     for name in filter(release.assesses, stands_on):
         stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, name)
@@ -414,7 +417,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
             notes = {"notes": list(stored.figures.notes)} if stored.figures.notes else {}
             figures = {**stored.figures.scores, **notes}
             gathered = _with_assessment(gathered, name, stored, figures, stands_on[name], asked_for.get(name))
-    return _with_worth(storage, _with_remark_on_rows(release, gathered), ("source",))
+    return _with_worth(storage, _with_remark_on_rows(release, gathered), (origin,))
 
 
 def _with_remark_on_rows(release: ReleaseSettings, gathered: Gathered) -> Gathered:
@@ -461,6 +464,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         columns=columns,
         settings={
             UNIT: _unit_of(contract),
+            **({"split": storage.recorded("original").made_with} if storage.release.is_of_originals else {}),
             **{name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
         },
         figures={**figures, "model": anonymization.model.to_json()},

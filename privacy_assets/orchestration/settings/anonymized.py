@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import dagster as dg
 
@@ -39,11 +39,14 @@ from privacy_assets.setting_checks import (
     has_words,
     is_integer,
     local_path,
+    one_of,
+    require,
     setting,
 )
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
+Origin = Literal["source", "original"]
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 LONGEST_REASON = 2_000
 MEMBERSHIP_CONTROL = "membership_control"
@@ -102,12 +105,19 @@ class AnonymizationSettings(MethodSettings):
         "much better those in the source are found; by default that is estimated as a range.",
         {"file": "data/held_out.parquet"},
     )
+    of: Origin = setting(
+        "source",
+        "What is anonymized: the source, or the originals of the split (original). Then the control of the split takes "
+        "the place of membership_control.",
+        "original",
+    )
     pictured: tuple[str, str] | None = setting(
         None, "Two columns with numbers or datetimes, whose classes are drawn as rectangles.", ["age", "income"]
     )
 
     def check(self) -> None:
         """Refuse settings that are wrong for every contract and policy."""
+        self._check_of()
         AnonymizeSettings(
             **self.method_settings,
             quasi_identifiers=("quasi-identifiers of the contract",),
@@ -119,6 +129,14 @@ class AnonymizationSettings(MethodSettings):
         if isinstance(self.hierarchies, Mapping):
             read_hierarchies(self.hierarchies, tuple(self.hierarchies))
 
+    def _check_of(self) -> None:
+        require(self.of in get_args(Origin), "of", self.of, one_of(get_args(Origin)), "Nothing was anonymized.")
+        if self.of == "original" and self.membership_control is not None:
+            raise InvalidSettingError(
+                "The originals of the split are anonymized and compared with its control, but there is also a "
+                "membership_control. Leave membership_control out, or `of: original`."
+            )
+
     @property
     def _diversity(self) -> DiversitySetting:
         if self.l_diversity is not None and self.l_diversity_by_column is not None:
@@ -127,6 +145,7 @@ class AnonymizationSettings(MethodSettings):
 
     def resolve(self, contract: TableContract, policy: Policy, subject: str | None) -> Generalization:
         """Return the anonymization of a table with this contract; refuse settings that do not fit it."""
+        self._check_of()
         roles = roles_of(contract, subject)
         k = self.k if self.k is not None else _smallest_class(policy)
         if k is None:

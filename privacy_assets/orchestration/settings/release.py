@@ -90,6 +90,11 @@ class ReleaseSettings(Release):
             policy = policy.with_worth_warnings()
         if synthetic is None and asked.anonymized is None:
             synthetic = Synthesis()
+        if synthetic is None and asked.split is None and getattr(asked.anonymized, "of", None) == "original":
+            raise InvalidSettingError(
+                f"The release {asked.name!r} anonymizes the originals of a split, but has none. Give one, for example "
+                "split=Split(train_fraction=0.8), or synthetic=..., which is made of the same originals."
+            )
         if isinstance(synthetic, Synthesis):
             policy = policy if synthetic.private is None else policy.with_total_epsilon()
             synthetic = synthetic.resolve(policy)
@@ -128,6 +133,11 @@ class ReleaseSettings(Release):
                 )
         _check_owners(self.owners)
         self._check_signing()
+        if self.is_split and (self.source is None) != isinstance(self.split, GivenSplit):
+            raise InvalidSettingError(
+                f"The release {self.name!r} needs either a source, or a GivenSplit with original and control; it has "
+                f"{'both' if self.source is not None else 'neither'}."
+            )
         self._check_synthetic_side()
         self._check_anonymized_side()
         self.contract.require_unit()
@@ -169,11 +179,6 @@ class ReleaseSettings(Release):
                     "Set synthetic=..., or leave out disclosure."
                 )
             return
-        if (self.source is None) != isinstance(self.split, GivenSplit):
-            raise InvalidSettingError(
-                f"The release {self.name!r} needs either a source, or a GivenSplit with original and control; it has "
-                f"{'both' if self.source is not None else 'neither'}."
-            )
         external = isinstance(self.synthetic, ExternalSynthetic) and not self.synthetic.control_was_withheld
         blocked_by_leakage = any(limit.needs_control and limit.blocks for limit in self.policy.limits)
         if external and isinstance(self.split, Split) and blocked_by_leakage:
@@ -200,6 +205,11 @@ class ReleaseSettings(Release):
                 raise InvalidSettingError(
                     f"The release {self.name!r} has a membership_control for synthetic records, whose control is that "
                     "of the split. Expected it only in `anonymized`."
+                )
+            if self.generalize_synthetic.of != "source":
+                raise InvalidSettingError(
+                    f"The release {self.name!r} generalizes synthetic records with `of: original`. Expected that only "
+                    "in `anonymized`."
                 )
             if DISTINCT_RECORD in self.contract.released_columns:
                 raise InvalidSettingError(
@@ -283,11 +293,12 @@ class ReleaseSettings(Release):
                     f"The release {self.name!r} assesses anonymized records, but makes none. Set anonymized=..."
                 )
             return
-        if self.source is None:
+        if self.source is None and not self.is_of_originals:
             raise InvalidSettingError(
-                f"The release {self.name!r} has an anonymized side, but no source to make it from. Give a source."
+                f"The release {self.name!r} has an anonymized side, but no source to make it from. Give a source, or "
+                "anonymize the originals of the split (of: original)."
             )
-        self.generalization("source")
+        self.generalization(self.source_of_anonymized)
         if self.assesses(REIDENTIFICATION) and self.anonymized.output == "centroid":
             raise InvalidSettingError(
                 f"The release {self.name!r} publishes class centers, which do not bound any single value, so it cannot "
@@ -418,7 +429,7 @@ class ReleaseSettings(Release):
     def sources(self) -> dict[str, TableSource]:
         """The sources of the release's own tables, by stage."""
         sources = {} if self.source is None else {"source": self.source}
-        if "synthetic" in self.sides and isinstance(self.split, GivenSplit):
+        if self.is_split and isinstance(self.split, GivenSplit):
             sources |= {"original": self.split.original, "control": self.split.control}
         if isinstance(self.synthetic, ExternalSynthetic):
             sources["synthetic"] = self.synthetic.source
@@ -430,6 +441,27 @@ class ReleaseSettings(Release):
     def membership_control(self) -> TableSource | None:
         """The records of people who are not in the source, for the membership of the anonymized records."""
         return None if self.anonymized is None else self.anonymized.membership_control
+
+    @property
+    def source_of_anonymized(self) -> str:
+        """The stage whose table the anonymized records are made of: ``"source"`` or ``"original"``."""
+        return "source" if self.anonymized is None else self.anonymized.of
+
+    @property
+    def is_of_originals(self) -> bool:
+        """Whether the anonymized records are made of the originals of the split."""
+        return self.source_of_anonymized == "original"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a side needs original and control."""
+        return "synthetic" in self.sides or self.is_of_originals
+
+    @property
+    def control_of_anonymized(self) -> tuple[str, ...]:
+        """The stage of the people who are not among the anonymized, if it is known who they are."""
+        given = () if self.membership_control is None else (MEMBERSHIP_CONTROL,)
+        return ("control",) if self.is_of_originals else given
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -475,7 +507,7 @@ class ReleaseSettings(Release):
         """Whether a side has an assessment, because it is configured or the policy limits it."""
         asked = {
             MPUCC: self.synthetic,
-            REIDENTIFICATION: self.reidentification or self.membership_control,
+            REIDENTIFICATION: self.reidentification or self.control_of_anonymized or None,
             SEMANTIC: self.semantic_risk,
             UTILITY: self.utility,
             DISCLOSURE: self.disclosure,
@@ -516,7 +548,7 @@ class ReleaseSettings(Release):
     @property
     def semantic_risk_stands_on(self) -> tuple[str, ...]:
         """Stages that an assessment of semantic risk must have been made from, in addition to the table itself."""
-        return () if self.contract.person is None else ("source",)
+        return () if self.contract.person is None else (self.source_of_anonymized,)
 
     @property
     def semantic_risk_is_asked_of(self) -> dict[str, Any]:
@@ -531,7 +563,7 @@ class ReleaseSettings(Release):
     @property
     def hierarchies(self) -> dict[str, Hierarchy] | None:
         """The hierarchies that anonymized records are released with, if they are released."""
-        return self.generalization("source").hierarchies
+        return self.generalization(self.source_of_anonymized).hierarchies
 
     def waivers_of(self, side: str) -> Waivers:
         """Read the current waivers, without those of the release's other side."""
@@ -561,16 +593,16 @@ class ReleaseSettings(Release):
             "known_to_the_policy": [list(columns) for columns in self.policy.known],
             "own_hierarchies": describe_hierarchies(self.hierarchies),
             "others_digests": [other.digest for other in others],
-            "membership_control": self.membership_control is not None,
+            "membership_control": bool(self.control_of_anonymized),
             **({"withdrawn": withdrawn} if withdrawn else {}),
         }
 
     def generalization(self, made_of: str) -> Generalization:
         """Return how the table of a stage is anonymized, according to contract and policy."""
-        of_source = made_of == "source"
-        settings = self.anonymized if of_source else self.generalize_synthetic
+        of_people = made_of != "synthetic"
+        settings = self.anonymized if of_people else self.generalize_synthetic
         assert settings is not None  # noqa: S101 - called only to build that side
-        return settings.resolve(self.contract, self.policy, self.contract.person if of_source else DISTINCT_RECORD)
+        return settings.resolve(self.contract, self.policy, self.contract.person if of_people else DISTINCT_RECORD)
 
     def key(self, stage: str) -> dg.AssetKey:
         """Return the asset key of a stage."""

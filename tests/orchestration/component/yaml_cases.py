@@ -657,6 +657,11 @@ CASES = {
         anonymized(membership_control={"file": "t.xlsx"}),
         "The format of 't.xlsx' is",
     ),
+    "AnonymizationSettings.of": (
+        anonymized(of="original") | {"split": {"train_fraction": 0.5}},
+        anonymized(of="control"),
+        "'control' is not one of ['source', 'original']",
+    ),
     "LDiversity.least": (
         anonymized(l_diversity={"least": 3}),
         anonymized(l_diversity={"least": 0}),
