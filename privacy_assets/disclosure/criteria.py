@@ -263,8 +263,8 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
 
 
 def _of_all_releases(own: Criterion) -> Criterion:
-    words, question = (f"{said}, with what was published before" for said in (own.words, own.question.rstrip("?")))
-    asked = replace(own, words=words, question=f"{question}?", share_of="", is_rationed=False)
+    question = f"{own.question.rstrip('?')}, with what was published before?"
+    asked = replace(own, words=f"{own.words}, all releases", question=question, share_of="", is_rationed=False)
     return replace(asked, finds_copies=False, is_of_all_releases=True)
 
 

@@ -70,7 +70,7 @@ def test_advice_is_for_the_criteria_that_failed_and_short_if_all_did():
     assert "Singling out" not in found.advice
     together = {f"{name}_together_adjusted_p_value": 0.001 for name in ("near_copies", "inference_near")}
     several = SCORES | {"near_copies_adjusted_p_value": 0.001} | together | {"leakage_detected": True}
-    words = "near copies, inference by the nearest record, with what was published before"
+    words = "near copies, inference by the nearest record, all releases"
     assert figures_of_disclosure(several, POLICY).remark.startswith(words)
     everything = {f"{name}_adjusted_p_value": 0.001 for name in CRITERIA if name != "rare_values"}
     assert figures_of_disclosure(SCORES | everything | {"leakage_detected": True}, POLICY).advice == MOST_CRITERIA
