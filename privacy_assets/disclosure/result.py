@@ -77,7 +77,7 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
     @property
     def columns(self) -> pd.DataFrame:
         """By column, the share of synthetic values that nobody has (see `frame_of`), and people with ``rare`` ones."""
-        return self.rare.merge(frame_of(self.settings["unknown_values"]), on="column", how="left")
+        return frame_of(self.settings["unknown_values"]).merge(self.rare, on="column", how="left")
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores
