@@ -139,14 +139,8 @@ def assess_disclosure(
     records = pool_records(frames, people, invented)
     earlier = None
     if published_before:
-        for each in published_before:
-            check_columns({**frames, "synthetic": each})
-        before = pd.concat(published_before, ignore_index=True)
-        # Of more, so many are drawn that as many people are examined as without them.
-        n_most = max(MOST_PAIRS // records.n_real - records.n_synthetic, records.n_synthetic)
-        before = before.sample(min(len(before), n_most), random_state=settings.seed)
-        frames["synthetic"] = pd.concat([frames["synthetic"], before], ignore_index=True)
-        earlier = replace(pool_records(frames, people, invented), synthetic_people=None)
+        whole = _with_published(frames, published_before, records, settings.seed)
+        earlier = replace(pool_records(whole, people, invented), synthetic_people=None)
     give_back_memory()
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
@@ -155,6 +149,21 @@ def assess_disclosure(
     attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns), earlier)
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, synthetic_person, workers, divisions, others)
+
+
+def _with_published(
+    frames: Mapping[str, pd.DataFrame], published: Sequence[pd.DataFrame], records: PooledRecords, seed: int
+) -> dict[str, pd.DataFrame]:
+    """Append what was published before to the synthetic records.
+
+    Of many, so few are drawn that as many people are examined as without them.
+    """
+    for each in published:
+        check_columns({**frames, "synthetic": each})
+    before = pd.concat(published, ignore_index=True)
+    n_most = max(MOST_PAIRS // records.n_real - records.n_synthetic, records.n_synthetic)
+    drawn = before.sample(min(len(before), n_most), random_state=seed)
+    return {**frames, "synthetic": pd.concat([frames["synthetic"], drawn], ignore_index=True)}
 
 
 class ExaminedCriteria(NamedTuple):

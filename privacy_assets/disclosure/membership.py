@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.disclosure.result import CONFIDENCE
 from privacy_assets.mpucc.intervals import Estimate, normal_quantile
 
-CONFIDENCE: Final = 0.95
 FALSE_POSITIVES: Final = 0.01
 FEWEST_CONTROLS: Final = 200
 """Fewer people of the control do not show what 1 % of them reach."""

@@ -39,18 +39,9 @@ def count_shared_differences(records: PooledRecords, attack: Attack, workers: Wo
         sizes.append(2)
     groups, n_groups = group_rows([own.astype(np.int64) for own in parts], sizes)
     of_real, of_made = groups[:n], groups[n:]
-    n_each = [np.bincount(own, minlength=n_groups).astype(float) for own in (of_real, of_made)]
-    n_differences = float(n_each[0] @ n_each[1]) if len(subtracted) else 0.0
-    share, rows, columns = 1.0, np.arange(n), np.arange(records.n_synthetic)
-    if n_differences > MOST_DIFFERENCES:
-        share, rng = float(np.sqrt(MOST_DIFFERENCES / n_differences)), np.random.default_rng(0)
-        rows = np.flatnonzero(rng.random(records.n_people)[records.people[attack.rows]] < share)
-        columns = np.flatnonzero(rng.random(records.n_synthetic) < share)
-        # One person can have most of the records.
-        n_drawn = float(np.bincount(of_real[rows], minlength=n_groups) @ n_each[1]) * share
-        columns = columns[rng.random(len(columns)) * n_drawn < MOST_DIFFERENCES]
+    rows, columns, share = _compared(records, attack, of_real, of_made, n_groups)
     found = np.zeros(n, np.int64)
-    if n_differences:
+    if len(subtracted) and len(rows) and len(columns):
         rows = rows[np.argsort(records.people[attack.rows[rows]], kind="stable")]
         columns = columns[np.argsort(of_made[columns], kind="stable")]
         both = real[:, rows], np.ascontiguousarray(made[:, columns])
@@ -66,6 +57,23 @@ def count_shared_differences(records: PooledRecords, attack: Attack, workers: Wo
         count_beyond_opposite(keys[order], whose[order], records.people[attack.rows[rows]], beyond)
         found[rows] = beyond
     return {"n_beyond_opposite": found, "compared_share": np.array(share)}
+
+
+def _compared(
+    records: PooledRecords, attack: Attack, of_real: NDArray[np.int64], of_made: NDArray[np.int64], n_groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+    """Return the real and the synthetic records of which pairs of one group are compared, and the share drawn."""
+    rows, columns = np.arange(len(of_real)), np.arange(len(of_made))
+    n_made = np.bincount(of_made, minlength=n_groups).astype(float)
+    n_differences = float(np.bincount(of_real, minlength=n_groups) @ n_made)
+    if n_differences <= MOST_DIFFERENCES:
+        return rows, columns, 1.0
+    share, rng = float(np.sqrt(MOST_DIFFERENCES / n_differences)), np.random.default_rng(0)
+    rows = np.flatnonzero(rng.random(records.n_people)[records.people[attack.rows]] < share)
+    columns = np.flatnonzero(rng.random(len(of_made)) < share)
+    # One person can have most of the records.
+    n_drawn = float(np.bincount(of_real[rows], minlength=n_groups) @ n_made) * share
+    return rows, columns[rng.random(len(columns)) * n_drawn < MOST_DIFFERENCES], share
 
 
 def _numbers_of_values(records: PooledRecords) -> NDArray[np.int64]:

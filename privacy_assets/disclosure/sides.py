@@ -28,10 +28,10 @@ def count_alike(
     """Count the controls whose records are all those of an original, and judge whether chance explains them.
 
     ``codes`` are those of all real records, by column; the people below ``n_original`` are the originals. Chance does
-    not if a random division of the people gives this many with a probability below `CHANCE`: then the
-    control contains originals, even if their person identifiers differ. Of m people with the same records c are
-    controls, and these c equal an original unless c is m. c is modeled as binomial. The probability is bounded as by
-    Chernoff [1]_, so fewer honest tables are refused than `CHANCE` allows.
+    not if a random division of the people gives this many with a probability below `CHANCE`: then the control contains
+    originals, even if their person identifiers differ. Of m people with the same records c are controls, and these c
+    equal an original unless c is m. c is modeled as binomial. The probability is bounded as by Chernoff [1]_, so fewer
+    honest tables are refused than `CHANCE` allows.
 
     .. [1] H. Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum of
        observations", doi:10.1214/aoms/1177729330.

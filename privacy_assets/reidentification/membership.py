@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Exact, Interval, Suppressed
 from privacy_assets.columns.spelling import canonical_of_all, spelled_keys
+from privacy_assets.disclosure.assess import FEWEST_PEOPLE
+from privacy_assets.disclosure.result import CONFIDENCE
 from privacy_assets.disclosure.sides import count_alike
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -37,8 +39,6 @@ from privacy_assets.reidentification.record_keys import number_people
 from privacy_assets.reidentification.released_values import Original
 from privacy_assets.setting_checks import threads_to_use
 
-FEWEST_PEOPLE: Final = 50
-CONFIDENCE: Final = 0.95
 WHOLE, QUASI_IDENTIFIERS = "whole record", "quasi-identifiers"
 NO_CONTROL = "there is no control"
 TOO_FEW = f"fewer than {FEWEST_PEOPLE} people on a side"

@@ -441,8 +441,8 @@ def _tests_of_other_splits(splits: SplitEvidence) -> Iterator[Verdict]:
     else:
         passed, reason = True, f"{splits.n_splits} split{'s' * (splits.n_splits > 1)} of these people were tested"
     yield _verdict("no_other_split_was_chosen", passed, reason, advice)
-    n, how = (splits.untested, "not ") if splits.untested else (len(splits.published_together), "")
-    reason = f"{n} tables that were published before of the same originals were {how}tested together with this one"
+    n, how = (splits.untested, "not yet ") if splits.untested else (len(splits.published_together), "")
+    reason = f"tables published before of the same originals, {how}tested together with this one: {n:,}"
     yield _verdict("what_was_published_before_is_tested_together", not splits.untested, reason, REMAKE_ADVICE)
 
 

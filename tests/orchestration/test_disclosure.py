@@ -109,12 +109,18 @@ def test_a_release_shows_what_it_discloses(project):
     assert {"excess", "guessed"} <= metadata.keys()
 
 
-def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
+def refused_of(project, synthesizer):
+    """Definitions and run of a synthesizer whose records are refused because they leak."""
     people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
-    definitions = project.definitions(policy=limits(), synthetic=Synthesis(Interpolation(), seed=1), split=Split(0.6))
+    definitions = project.definitions(policy=limits(), synthetic=Synthesis(synthesizer, seed=1), split=Split(0.6))
     result = project.run(definitions)
     assert "no_leakage_is_detected" in blocked_by(result)
     assert project.everything_released() == []
+    return definitions, result
+
+
+def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
+    definitions, result = refused_of(project, Interpolation())
     assert project.run(definitions, "preprocessed", "mpucc_assessment", checks=False).success
     reason = project.refused_because(definitions)
     assert "leakage_detected is yes; expected no (" in reason
@@ -347,7 +353,7 @@ def test_a_release_of_a_table_that_was_tested_before_another_was_published_is_re
     assert len(test["published"]) == len(test["together_with"]) == 1
     history.write_text("\n".join([*lines[:-1], json.dumps(test | {"published": [], "together_with": []})]))
     reason = project.refused_because(second)
-    assert reason == "1 tables that were published before of the same originals were not tested together with this one"
+    assert reason == "tables published before of the same originals, not yet tested together with this one: 1"
     history.write_text("")
     assert project.refused_because(second) == "the private record does not have the disclosure test of this table"
     history.write_text("not JSON")
@@ -370,6 +376,24 @@ def test_splits_are_not_tried_until_one_finds_no_leak(project):
     assert not project.run(copying(project, 0.1, 7)).success
     reason = project.refused_because(copying(project, 0.1, 7))
     assert "leakage_detected is yes" in reason
+
+
+def test_splits_are_counted_in_the_order_of_their_tests_in_whatever_release(project):
+    """A third release of the same rows, under another split, is refused, and not the first, whatever their names."""
+    people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    made = {}
+    for seed, name in enumerate(("people", "later", "again")):
+        synthesis = Synthesis(Copier(0.0), seed=seed)
+        made[name] = project.definitions(policy=limits(), synthetic=synthesis, split=Split(0.6, seed=seed), name=name)
+        with project.instance() as instance:
+            result = dg.materialize(
+                [*made[name].assets, *made[name].asset_checks],
+                resources=dict(made[name].resources),
+                instance=instance,
+                raise_on_error=False,
+            )
+        assert result.success == (name != "again"), name
+    assert project.refused_because(made["people"]) == ""
 
 
 def test_a_leak_on_another_split_stays_one(project):
@@ -405,11 +429,7 @@ class Filter:
 
 
 def test_a_filter_by_the_distance_to_originals_is_refused_with_its_advice(project):
-    people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
-    definitions = project.definitions(policy=limits(), synthetic=Synthesis(Filter(), seed=1), split=Split(0.6))
-    result = project.run(definitions)
-    assert "no_leakage_is_detected" in blocked_by(result)
-    assert project.everything_released() == []
+    _, result = refused_of(project, Filter())
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
     assert "absence" in metadata["found"].value
     assert "Do not drop records because they are close to originals" in metadata["advice"].value

@@ -6,6 +6,7 @@ same originals is tested again together with the records at hand.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -30,12 +31,13 @@ NO_SYNTHESIS = ("seed", "n_records")
 
 
 class DisclosureTest(NamedTuple):
-    """A test: keyed fingerprints of the people, of the originals among them and as recorded, and what was tested.
+    """A test: its time, keyed fingerprints of the people, of the originals among them and as recorded, and the table.
 
     ``stage`` made the table. ``published`` has the fingerprints of the tables that were published before of the same
     originals, and ``together_with`` those of them that could be tested together with it.
     """
 
+    at: str
     people: str
     split: str
     original: str
@@ -60,7 +62,8 @@ def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of:
     recorded = str(storage.keyed(made_of["original"]))
     published = [each.fingerprint for each in _published(storage, split, table)]
     digest = sha256(synthesis.encode()).hexdigest()
-    return DisclosureTest(people, split, recorded, digest, release.synthetic_stage, table, None, published, [])
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    return DisclosureTest(now, people, split, recorded, digest, release.synthetic_stage, table, None, published, [])
 
 
 def _hashes_of_rows(storage: Storage, table: pd.DataFrame) -> NDArray[np.uint64]:
@@ -132,7 +135,7 @@ def _published(storage: Storage, split: str, but_for: str) -> list[Publication]:
 
 
 def _tests(storage: Storage) -> list[DisclosureTest]:
-    """Return the recorded tests of all releases of this project, in each in their order."""
+    """Return the recorded tests of all releases of this project, in the order of their times."""
     found = []
     for path in sorted((storage.private_tables.base_path / DIRECTORY).glob("*.jsonl")):
         entries = read_history(path, lambda entry: DisclosureTest(**entry))
@@ -142,4 +145,4 @@ def _tests(storage: Storage) -> list[DisclosureTest]:
                 f"{str(path)!r}, a record of which splits were tested, is damaged. Restore it from a backup. Nothing "
                 "was assessed."
             )
-    return found
+    return sorted(found, key=lambda test: test.at)
