@@ -42,7 +42,8 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             else f"mean score {original} of originals, {control} of the control ({meaning})"
         )
         unseen = _unseen(row["detectable_share"], found["n_original"])
-        verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
+        more = "more than of the control" if criterion.direction == "more" else "more gaps than around the control"
+        verdict = more if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
         yield (
             criterion.law,
             criterion.question,

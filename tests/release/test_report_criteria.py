@@ -64,6 +64,15 @@ def test_a_failed_criterion_and_one_that_shows_no_copies_say_so():
     assert row["Not answered"].endswith("copies alone would go unnoticed here")
 
 
+def test_gaps_around_originals_are_not_said_to_reveal_more():
+    changed = [{"criterion": "absence", **ROW, "adjusted_p_value": 0.004, "detectable_share": None}]
+    (row,) = rows({"disclosure_assessment": DISCLOSURE | {"criteria": changed}})
+    assert (
+        "(a higher score: fewer are near): more gaps than around the control (adjusted p value 0.004)" in row["Finding"]
+    )
+    assert "unnoticed" not in row["Not answered"]
+
+
 def test_anonymized_records_are_in_the_same_table():
     found = rows(ANONYMIZED)
     assert [row["Criterion"] for row in found] == [
