@@ -124,6 +124,7 @@ def _not_started(ended: str) -> str:
 def answer(function: Callable[[Any], Any]) -> None:
     """Limit this process, call the function with what standard input has, and write its result."""
     n_bytes, seconds, asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this
+    sys.stdout.flush()  # What libraries printed must come before.
     sys.stdout.buffer.write(STARTED)
     sys.stdout.buffer.flush()
     _limit(resource.RLIMIT_CORE, 0)

@@ -65,7 +65,9 @@ def test_a_process_that_does_not_start_is_said_not_to_start(monkeypatch, executa
         in_limited_process("builtins.sum", range(3), 64 * MIB)
 
 
-def test_what_libraries_print_as_they_are_imported_is_no_part_of_the_answer(tmp_path, monkeypatch):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_libraries_print_as_they_are_imported_is_no_part_of_the_answer(tmp_path, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     (tmp_path / "loud.py").write_text("print('42')\nfrom builtins import sum")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert in_limited_process("loud.sum", range(3), 64 * MIB) == 3
