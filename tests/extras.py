@@ -8,4 +8,3 @@ NEEDS_TREES = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the
 NEEDS_DP = pytest.mark.skipif(find_spec("opendp") is None, reason="needs the extra `dp`")
 NEEDS_SPLINK = pytest.mark.skipif(find_spec("splink") is None, reason="needs the extra `linkage`")
 CART = pytest.param("cart", marks=NEEDS_TREES)
-SMOOTH_CART = pytest.param("smooth_cart", marks=NEEDS_TREES)

@@ -178,6 +178,7 @@ SCIPY = [f"scipy.{name}" for name in ("linalg", "optimize", "sparse", "spatial",
         ("import privacy_assets", ["dagster", "pandas", "numba", "pandera"]),
         ("from privacy_assets.mpucc.kernels import search", ["dagster", "pandas", "pandera"]),
         ("from privacy_assets import assess_mpuccs", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
+        ("from privacy_assets.synthesis.smooth_cart import SmoothCart", ["dagster", "pandera", "sklearn"]),
         ("from privacy_assets import assess_disclosure", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
         ("from privacy_assets import assess_reidentification", ["dagster", "pandera", "matplotlib", "scipy.optimize"]),
         (

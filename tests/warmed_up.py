@@ -103,6 +103,7 @@ def main():
         search(tables)
         anonymize(tables[0])
         find_concepts(tables[0])
+        privacy_assets.synthesize(tables[0].drop(columns=["date", "duration"]), method="smooth_cart")
     print(json.dumps(sorted({str(each.data["dispatcher"]) for _, each in found.buffer})))
 
 

@@ -32,6 +32,7 @@ from privacy_assets.reidentification.membership import assess_membership
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.formal_context import read_formal_context
+from privacy_assets.synthesis.synthesize import synthesize
 
 KNOWN = ("age", "income", "plan")
 # Wider codes have four bytes, and Mondrian's kernels are compiled for two and for four bytes, with and without people
@@ -60,6 +61,7 @@ def warm_up() -> WarmUp:
     _search(*tables)
     _release_and_attack(tables[0])
     _find_concepts(tables[0])
+    synthesize(tables[0], method="smooth_cart")
     compiled: Any = identify
     return WarmUp(progress.n_functions - n_before, time.monotonic() - began, Path(compiled.stats.cache_path))
 

@@ -199,9 +199,9 @@ RARE_VALUES_ADVICE = (
     "do so if `min_atom` in their settings is at least the number of people that the policy requires."
 )
 UTILITY_ADVICE = (
-    "Use a synthesizer that preserves more of the relations between columns (smooth_cart, with the extra trees; cart "
-    "preserves even more, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out columns "
-    "that nobody analyzes. The assessment names the pairs that lost most."
+    "Use a synthesizer that preserves more of the relations between columns (smooth_cart; cart, with the extra "
+    "trees, preserves even more, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out "
+    "columns that nobody analyzes. The assessment names the pairs that lost most."
 )
 
 

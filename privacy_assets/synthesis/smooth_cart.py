@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, log, sqrt
+from math import ceil, inf, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -43,7 +43,8 @@ from numpy.typing import NDArray
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
-from privacy_assets.synthesis.cart import sklearn_trees
+from privacy_assets.synthesis.chunked_scores import chunks_of, generator_of
+from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
 from privacy_assets.synthesis.margins import (
     DEFAULT_SMOOTHING,
     Enough,
@@ -62,8 +63,6 @@ MAX_DISCRETE: Final = 100
 
 class SmoothCart:
     """Synthesizer by trees on classes of people; the module describes what it may reveal.
-
-    Needs scikit-learn (extra `trees`).
 
     Parameters
     ----------
@@ -106,13 +105,12 @@ class SmoothCart:
         person: Sequence[Any] | None = None,
         progress: Callable[[], None] | None = None,
     ) -> SmoothCart:
-        """Grow one tree per column; cost is n log n in rows and quadratic in columns.
+        """Grow one tree per column; cost is linear in rows times the depth of the trees, and quadratic in columns.
 
         `person` is the person of each row, so that a person with many rows counts once; `redrawn` counts the redrawn
         values. `progress` is called before each column; an exception that it raises ends the learning.
         """
         kinds = check_kinds(table, self.name)
-        trees = sklearn_trees(self.name)
         dtypes = table.dtypes
         columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
         table, self.redrawn = redraw_rare_values(
@@ -128,18 +126,18 @@ class SmoothCart:
             _first_cells(shares_of_people(own, whose), margin, is_ordered(kind, dtype), self._min_people)
             for own, margin, kind, dtype in zip(cells, margins, kinds.values(), dtypes, strict=True)
         ]
-        classes = np.column_stack(
-            [np.searchsorted(first, own, side="right") - 1 for first, own in zip(firsts, cells, strict=True)]
-        )
         leaf = max(self._min_people, ceil(self._smoothing * sqrt(n_people)))
-        before: list[int] = []
+        order = np.argsort([len(first) for first in firsts], kind="stable").tolist()
+        classes = np.empty((len(order), len(table)), np.uint8)
         made: list[_Column] = []
-        for place in np.argsort([len(first) for first in firsts], kind="stable").tolist():
+        for i, place in enumerate(order):
             if progress is not None:
                 progress()
-            step = _grow(trees, classes[:, before], classes[:, place], weights, leaf)
-            made.append(_Column(place, tuple(before), step, firsts[place], margins[place], dtypes.iloc[place]))
-            before.append(place)
+            classes[i] = np.searchsorted(firsts[place], cells[place], side="right") - 1
+            n_classes = len(firsts[place])
+            tree = grow_tree(classes[:i], classes[i], weights, float(leaf), float(n_classes - 1))
+            donors = _counted(find_leaves(tree, classes[:i]), len(tree.feature), classes[i], n_classes)
+            made.append(_Column(place, tree, donors, firsts[place], margins[place], dtypes.iloc[place]))
         self._names, self._columns = table.columns, tuple(made)
         return self
 
@@ -147,36 +145,18 @@ class SmoothCart:
         """Draw the classes of one column after the other, and values within them."""
         if not self._columns:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
-        random = np.random.default_rng(seed)
-        classes = np.zeros((n_records, len(self._columns)), dtype=np.intp)
+        made = [
+            self._drawn(rows.stop - rows.start, generator_of(seed, i)) for i, rows in enumerate(chunks_of(n_records))
+        ]
+        return pd.concat(made, ignore_index=True)
+
+    def _drawn(self, n_records: int, random: np.random.Generator) -> pd.DataFrame:
+        classes = np.empty((len(self._columns), n_records), np.uint8)
         made: dict[int, pd.Series] = {}
-        for column in self._columns:
-            own = column.step.draw(classes[:, list(column.before)], random)
-            classes[:, column.place] = own
-            made[column.place] = column.read(own, random)
+        for i, column in enumerate(self._columns):
+            classes[i] = draw_classes(find_leaves(column.tree, classes[:i]), column.donors, random)
+            made[column.place] = column.read(classes[i], random)
         return pd.DataFrame({name: made[place] for place, name in enumerate(self._names)}, columns=self._names)
-
-
-@dataclass(frozen=True)
-class Step:
-    """The tree of a column, and the classes of its donors."""
-
-    tree: Any
-    """None if all records are in one leaf, number 0."""
-    donors: NDArray[np.intp]
-    """Class of each donor, grouped by leaf and in ascending order within each."""
-    starts: NDArray[np.intp]
-    """Start of the donors of each node in `donors`, and one past the last; inner nodes are without donors."""
-
-    def draw(self, predictors: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.intp]:
-        """Return a class for each record: at even steps through the donors of a leaf, in random order."""
-        n_records = len(predictors)
-        is_leaf = self.tree is None
-        leaves = np.zeros(n_records, np.intp) if is_leaf else self.tree.apply(predictors.astype(np.float32))
-        places = even_places(leaves, len(self.starts) - 1, random)
-        start, end = self.starts[leaves], self.starts[leaves + 1]
-        drawn: NDArray[np.intp] = self.donors[start + (places * (end - start)).astype(np.intp)]
-        return drawn
 
 
 @dataclass(frozen=True)
@@ -184,15 +164,16 @@ class _Column:
     """The learned model of a column."""
 
     place: int
-    before: tuple[int, ...]
-    """Positions of the columns drawn before it."""
-    step: Step
+    tree: ClassTree
+    """On the classes of the columns drawn before it."""
+    donors: NDArray[np.float64]
+    """By node of the tree and class; inner nodes are without donors."""
     first_cells: NDArray[np.intp]
     """First cell of each class."""
     margin: Margin
     dtype: Any
 
-    def read(self, classes: NDArray[np.intp], random: np.random.Generator) -> pd.Series:
+    def read(self, classes: NDArray[np.uint8], random: np.random.Generator) -> pd.Series:
         """Return values of the column, drawn from the margin within each class, also at even steps."""
         ends = self.margin.upper[np.append(self.first_cells[1:], self.margin.n_cells) - 1]
         low, high = self.margin.lower[self.first_cells][classes], ends[classes]
@@ -209,7 +190,7 @@ def _weights(n_rows: int, whose: NDArray[np.intp] | None) -> NDArray[np.float64]
     return np.asarray(1 / n_own[own])
 
 
-def even_places(groups: NDArray[np.intp], n_groups: int, random: np.random.Generator) -> NDArray[np.float64]:
+def even_places(groups: NDArray[np.integer[Any]], n_groups: int, random: np.random.Generator) -> NDArray[np.float64]:
     """Return positions in [0, 1) that are evenly spaced within each group, from a random start, in random order.
 
     Each single position is uniform, so a draw has the distribution of an independent one; only the noise of the
@@ -226,22 +207,26 @@ def even_places(groups: NDArray[np.intp], n_groups: int, random: np.random.Gener
     return np.minimum(places, np.nextafter(1.0, 0.0))
 
 
-def _grow(
-    trees: Any, predictors: NDArray[np.intp], target: NDArray[np.intp], weights: NDArray[np.float64], leaf: int
-) -> Step:
-    """Grow the tree of a column on the classes of those before it; `weights` of one person sum to 1."""
-    n_classes, n_people = int(target.max()) + 1, float(weights.sum())
-    if n_classes == 1 or not predictors.shape[1] or 2 * leaf > n_people:
-        return Step(None, np.sort(target), np.array([0, len(target)]))
-    tree = trees.DecisionTreeClassifier(
-        criterion="entropy",
-        min_weight_fraction_leaf=leaf / n_people,
-        min_impurity_decrease=(n_classes - 1) / n_people / log(2),  # entropy is in bits, the criterion in nats
-        random_state=0,  # only breaks ties between equally good splits
-    ).fit(predictors.astype(np.float32), target, sample_weight=weights)
-    leaves = tree.apply(predictors.astype(np.float32))
-    starts = np.concatenate([[0], np.cumsum(np.bincount(leaves, minlength=tree.tree_.node_count))])
-    return Step(tree, target[np.lexsort((target, leaves))], starts)
+def draw_classes(
+    groups: NDArray[np.integer[Any]], donors: NDArray[np.float64], random: np.random.Generator
+) -> NDArray[np.intp]:
+    """Return a class for each record, at even steps through the donors of its group, which are by group and class."""
+    n_groups, n_classes = donors.shape
+    ends = np.cumsum(donors)
+    each = donors.sum(axis=1)
+    places = even_places(groups, n_groups, random) * each[groups] + (ends[n_classes - 1 :: n_classes] - each)[groups]
+    last = n_classes - 1 - np.argmax(donors[:, ::-1] > 0, axis=1)  # rounding must not lead to the next group
+    found = np.searchsorted(ends, places, side="right") - groups * n_classes
+    drawn: NDArray[np.intp] = np.minimum(found, last[groups])
+    return drawn
+
+
+def _counted(
+    one: NDArray[np.integer[Any]], n_one: int, other: NDArray[np.integer[Any]], n_other: int
+) -> NDArray[np.float64]:
+    """Count the records of each pair of codes, shape (n_one, n_other)."""
+    counts = np.bincount(one * n_other + other, minlength=n_one * n_other)
+    return counts.reshape(n_one, n_other).astype(np.float64)
 
 
 def _first_cells(people: NDArray[np.float64], margin: Margin, is_ordered: bool, min_people: int) -> NDArray[np.intp]:

@@ -33,6 +33,8 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
 """Built-in synthesizers by name; the classes are imported on demand (`synthesizer_class`)."""
 
 MIN_RECORDS: Final = 2
+MOST_ROWS_HERE: Final = 10_000_000
+"""Rows that a method learns from in this process if there is an engine; `smooth_cart` takes about 0.4 GB a million."""
 REDRAWN_KINDS: Final = frozenset({"text", "category"})
 """Kinds of columns whose rare values the built-in synthesizers redraw."""
 NUMERIC: Final = frozenset({"integer", "float", "datetime"})
@@ -102,7 +104,8 @@ def synthesize(
         methods. By default each record counts as a person.
     engine : LocalEngine or SparkEngine, optional
         Where `gaussian_copula` learns the dependence of the columns; the records do not depend on it. Its margins, and
-        all other methods, are learned in this process, where records are also drawn.
+        all other methods, are learned in this process, where records are also drawn. With an engine that divides the
+        work, the other built-in methods refuse more than 10,000,000 rows.
 
     Returns
     -------
@@ -114,8 +117,8 @@ def synthesize(
     InvalidSettingError
         If the method or a setting is unknown, `n_records` is below 1, or the seed is negative.
     InvalidTableError
-        If the synthesizer cannot learn from `original`, a column does not have any value that enough people share, or
-        the synthesizer did not return a table of the described form.
+        If the synthesizer cannot learn from `original`, which may have too many rows for it, a column does not have any
+        value that enough people share, or the synthesizer did not return a table of the described form.
     EngineError
         If the engine fails, or its workers do not have this version of the package.
     """
@@ -147,6 +150,12 @@ def make_synthetic_records(
     more: dict[str, Any] = {"person": person, "progress": progress} if redraws else {}
     if redraws and name == "gaussian_copula":
         more["engine"] = engine
+    elif redraws and engine is not None and engine.rows_per_task is not None and len(original) > MOST_ROWS_HERE:
+        raise InvalidTableError(
+            f"{name!r} learns in this process, not on the engine, and takes at most {MOST_ROWS_HERE:,} rows next to "
+            f"one; the table has {len(original):,}. Use `gaussian_copula`, or a sample of people, or no engine on a "
+            "machine with enough memory. Nothing was synthesized."
+        )
     fitted = synthesizer.fit(original, seed=fit_seed, **more)
     synthetic = fitted.sample(count, seed=sample_seed)
     _check_output(synthetic, original, count, name)

@@ -15,7 +15,7 @@ from privacy_assets.columns.unknown_values import blind_columns, frame_of, proba
 from privacy_assets.disclosure.rare_values import count_rare_values
 from privacy_assets.mpucc.preprocess import preprocess
 from tests.examples import examples
-from tests.extras import CART, SMOOTH_CART
+from tests.extras import CART
 from tests.reference import unknown_values as reference
 
 TEXTS = st.lists(st.sampled_from(["a", "A ", "b", "c", "7", "07", None, "nan"]), min_size=1, max_size=16)
@@ -186,7 +186,7 @@ def test_chance_is_that_of_the_exact_test(counts):
     assert probability_of_unknown(*counts) == pytest.approx(fisher_exact(table, alternative="greater").pvalue)
 
 
-METHODS = ["others", "independent", "bootstrap with noise", "gaussian_copula", CART, SMOOTH_CART]
+METHODS = ["others", "independent", "bootstrap with noise", "gaussian_copula", CART, "smooth_cart"]
 
 
 def honest(method, original, others):

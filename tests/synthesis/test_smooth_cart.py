@@ -1,5 +1,7 @@
 """Trees on classes of people: nothing is learned from few, and structure that many share is kept."""
 
+import math
+import subprocess
 import sys
 from collections import Counter
 
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.examples.rand_hie import load_rand_hie
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.synthesis.smooth_cart import SmoothCart, even_places
+from privacy_assets.synthesis.chunked_scores import chunks_of
+from privacy_assets.synthesis.smooth_cart import SmoothCart, draw_classes, even_places
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
 from privacy_assets.utility.assess import assess_utility
@@ -20,34 +23,40 @@ from tests.examples import examples
 from tests.extras import NEEDS_TREES
 from tests.people import every_kind
 from tests.synthesis.fidelity import marginals_and_pairs, verbatim_share
-
-pytestmark = NEEDS_TREES
+from tests.synthesis.same_groups import same_groups
 
 
 def fitted(table, person=None, **chosen):
     return SmoothCart(**chosen).fit(table, seed=0, person=person)
 
 
+def classes_of(table, synthesizer):
+    """Return the class of each record, from the table alone; columns are in the order in which they are drawn."""
+    classes = np.zeros((len(table), table.shape[1]), dtype=int)
+    for i, column in enumerate(synthesizer._columns):
+        cell_of = {_key(value): cell for cell, value in enumerate(column.margin.observed)}
+        own = [cell_of[_key(value)] for value in table.iloc[:, column.place]]
+        classes[:, i] = [sum(cell >= first for first in column.first_cells) - 1 for cell in own]
+    return classes
+
+
 def people_by_class_and_leaf(table, person, synthesizer):
     """Count people by class of each column and by leaf of each tree, from the table alone."""
     whose = list(range(len(table))) if person is None else list(person)
-    classes = np.zeros((len(table), table.shape[1]), dtype=int)
-    counted = []
-    for column in synthesizer._columns:
-        upper = column.margin.upper[np.append(column.first_cells[1:], column.margin.n_cells) - 1]
-        values = column.margin.observed
-        cell_of = {_key(value): cell for cell, value in enumerate(values)}
-        own = [cell_of[_key(value)] for value in table.iloc[:, column.place]]
-        classes[:, column.place] = [sum(cell >= first for first in column.first_cells) - 1 for cell in own]
-        assert len(upper) == len(column.first_cells)
-    for column in synthesizer._columns:
-        leaves = np.zeros(len(table), dtype=int)
-        if column.step.tree is not None:
-            leaves = column.step.tree.apply(classes[:, list(column.before)].astype(np.float32))
-        for groups in (classes[:, column.place], leaves):
-            people = Counter(group for group, _ in set(zip(groups.tolist(), whose, strict=True)))
+    classes, counted = classes_of(table, synthesizer), []
+    for i, column in enumerate(synthesizer._columns):
+        leaves = [leaf_of(column.tree, row[:i]) for row in classes.tolist()]
+        for groups in (classes[:, i].tolist(), leaves):
+            people = Counter(group for group, _ in set(zip(groups, whose, strict=True)))
             counted.append((column.place, people))
     return counted
+
+
+def leaf_of(tree, codes):
+    node = 0
+    while tree.feature[node] >= 0:
+        node = int(tree.left[node]) + (codes[tree.feature[node]] > tree.threshold[node])
+    return node
 
 
 def _key(value):
@@ -70,7 +79,7 @@ def test_no_class_and_no_leaf_has_fewer_people_than_were_asked_for(seed, n_rows,
     for place, people in people_by_class_and_leaf(table, person, made):
         assert len(people) == 1 or min(people.values()) >= min_people, table.columns[place]
     for column in made._columns:
-        if column.step.tree is not None:
+        if len(column.tree.feature) > 1:
             leaves = people_by_class_and_leaf(table, person, made)
             assert min(min(people.values()) for people in dict(leaves[1::2]).values()) >= smoothing * n_present**0.5
             break
@@ -89,8 +98,7 @@ def test_people_count_once_in_a_leaf_however_many_records_they_have():
 def test_noise_is_not_learned():
     noise = pd.DataFrame(np.random.default_rng(0).integers(0, 8, (3000, 4)), columns=list("abcd"))
     made = fitted(noise, smoothing=0)
-    n_leaves = [1 if column.step.tree is None else column.step.tree.get_n_leaves() for column in made._columns]
-    assert sum(n_leaves) <= 6
+    assert sum((column.tree.feature < 0).sum() for column in made._columns) <= 6
 
 
 def test_numbers_of_few_people_are_drawn_from_intervals():
@@ -125,6 +133,82 @@ def test_each_place_alone_is_uniform():
     assert abs(np.var(first) - 1 / 12) < 0.005
 
 
+@settings(max_examples=examples(50), deadline=None)
+@given(
+    donors=st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=1, max_size=4),
+    n_records=st.integers(1, 80),
+    seed=st.integers(0, 99),
+)
+def test_classes_are_drawn_as_often_as_their_donors(donors, n_records, seed):
+    random = np.random.default_rng(seed)
+    groups = random.integers(0, len(donors), n_records)
+    drawn = draw_classes(groups, np.array(donors, dtype=float), random)
+    for group, own in enumerate(donors):
+        found = np.bincount(drawn[groups == group], minlength=3)
+        expected = np.array(own) / sum(own) * (groups == group).sum()
+        assert (np.abs(found - expected) < 1).all()  # systematic sampling: floor or ceiling
+        assert not found[np.array(own) == 0].any()
+
+
+def test_a_place_at_the_end_of_a_group_stays_in_it():
+    class Last:
+        permutation = staticmethod(np.arange)
+        random = staticmethod(lambda n: np.full(n, 1 - 2**-53))
+
+    donors = np.array([[3.0, 1e6, 0.0], [0.0, 0.0, 1e9], [5.0, 0.0, 0.0]])
+    assert draw_classes(np.array([0, 1, 2]), donors, Last()).tolist() == [1, 2, 0]
+
+
+@NEEDS_TREES
+def test_a_table_has_the_leaves_of_scikit_learn():
+    from sklearn.tree import DecisionTreeClassifier
+
+    table = every_kind(3000)
+    made, n_leaves = fitted(table, smoothing=0.3), []
+    leaf, classes = max(20, math.ceil(0.3 * 3000**0.5)), classes_of(table, made)
+    for i, column in enumerate(made._columns):
+        n_classes, predictors = len(column.first_cells), classes[:, :i].astype(np.float32)
+        leaves = [leaf_of(column.tree, row[:i]) for row in classes.tolist()]
+        n_leaves.append(len(set(leaves)))
+        if i == 0 or n_classes == 1:
+            assert n_leaves[-1] == 1
+            continue
+        theirs = DecisionTreeClassifier(
+            criterion="entropy",
+            min_weight_fraction_leaf=leaf / 3000,
+            min_impurity_decrease=(n_classes - 1) / 3000 / math.log(2),
+            random_state=0,
+        ).fit(predictors, classes[:, i])
+        assert same_groups(leaves, theirs.apply(predictors).tolist())
+    assert sum(n_leaves) > 3 * len(n_leaves)
+
+
+def test_it_works_without_scikit_learn():
+    script = """
+import sys
+sys.modules["sklearn"] = None  # an import of it fails
+import pandas as pd, privacy_assets
+table = pd.DataFrame({"flag": [True, False] * 200, "code": [1, 2] * 200})
+made = privacy_assets.synthesize(table, method="smooth_cart")
+assert (made["code"].eq(1) == made["flag"]).all()
+assert not [name for name in sys.modules if name.startswith("sklearn.")]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_chunks_follow_the_model_like_one(monkeypatch):
+    original = every_kind(2000)[["adult", "town", "grade"]]
+    made = fitted(original)
+    whole = made.sample(6000, seed=0)
+    monkeypatch.setattr("privacy_assets.synthesis.smooth_cart.chunks_of", lambda n: chunks_of(n, 1000))
+    parts = made.sample(6000, seed=0)
+    assert parts.dtypes.equals(whole.dtypes) and not parts.equals(whole)
+    for name in original:
+        shares = [each[name].value_counts(normalize=True, dropna=False) for each in (whole, parts)]
+        assert shares[0].sub(shares[1], fill_value=0).abs().max() < 0.01
+
+
+@NEEDS_TREES
 def test_fewer_records_are_copied_than_by_cart():
     original = every_kind(1000)[["age", "height", "town", "grade", "day"]]
     copied = [verbatim_share(original, synthesize(original, method=method)) for method in ("cart", "smooth_cart")]
@@ -134,12 +218,6 @@ def test_fewer_records_are_copied_than_by_cart():
 def test_it_cannot_sample_before_it_is_fitted():
     with pytest.raises(InvalidSettingError, match="before it is fitted"):
         SmoothCart().sample(3, seed=0)
-
-
-def test_an_absent_scikit_learn_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(InvalidSettingError, match=r"'smooth_cart' needs .*privacy-assets\[trees\]"):
-        SmoothCart().fit(every_kind(5), seed=0)
 
 
 def test_rand_is_worth_far_more_than_by_the_copula_and_meets_the_limits_of_internal_analytics():

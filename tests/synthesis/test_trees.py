@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from privacy_assets.synthesis.synthesize import synthesize
-from tests.extras import CART, SMOOTH_CART
+from tests.extras import CART
 from tests.synthesis.fidelity import marginals_and_pairs
 
-pytestmark = pytest.mark.parametrize("method", [CART, SMOOTH_CART])
+pytestmark = pytest.mark.parametrize("method", [CART, "smooth_cart"])
 
 
 def test_dependence_no_correlation_shows_is_kept(method):

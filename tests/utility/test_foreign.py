@@ -6,7 +6,7 @@ import pytest
 
 from privacy_assets import synthesize
 from privacy_assets.utility.foreign import why_foreign
-from tests.extras import CART, SMOOTH_CART
+from tests.extras import CART
 
 NUMBERS, LABELS = ["age", "visits", "income", "score"], ["region", "plan", "job"]
 
@@ -105,7 +105,9 @@ def honest(method, original):
     return synthesize(original, method=method, seed=0)
 
 
-@pytest.mark.parametrize("method", ["others", "independent", "collapsed", "few", "gaussian_copula", CART, SMOOTH_CART])
+@pytest.mark.parametrize(
+    "method", ["others", "independent", "collapsed", "few", "gaussian_copula", CART, "smooth_cart"]
+)
 @pytest.mark.parametrize("n", [400, 2000])
 def test_no_honest_table_is_foreign(method, n):
     original = people(n, 0)

@@ -63,7 +63,7 @@ class Synthesis:
 
     method: str | Synthesizer = setting(
         "gaussian_copula",
-        "gaussian_copula, cart or smooth_cart (extra trees), mst (differentially private, extra dp), or the Python "
+        "gaussian_copula, smooth_cart or cart (extra trees), mst (differentially private, extra dp), or the Python "
         "path of your own synthesizer.",
         "cart",
     )

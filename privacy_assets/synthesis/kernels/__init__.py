@@ -1,0 +1,1 @@
+"""Kernels, which work on arrays only."""
