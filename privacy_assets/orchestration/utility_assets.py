@@ -41,7 +41,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
         table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
         yield stored_artifact(
             assessment.to_artifact(),
-            {FOUND: assessment.sentence or " ".join(assessment.notes)}
+            {FOUND: " ".join(filter(None, (assessment.sentence, *assessment.notes)))}
             | score_metadata(assessment.shown_scores)
             | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
@@ -65,6 +65,7 @@ def _worth_of_synthetic(release: ReleaseSettings, tables: dict[str, Any]) -> Uti
         model,
         hierarchies=hierarchies,
         domain=tables["synthetic"],
+        group=release.utility_settings.group,
         seed=release.utility_settings.seed,
     )
 
@@ -87,5 +88,6 @@ def _worth_of_anonymized(release: ReleaseSettings, tables: dict[str, Any]) -> Ut
         anonymization,
         hierarchies=release.hierarchies,
         domain=source,
+        group=release.utility_settings.group,
         seed=seed,
     )

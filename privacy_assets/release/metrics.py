@@ -413,6 +413,11 @@ METRICS: Mapping[str, Metric] = {
         utility_pairs=_worth("utility_pairs", "the worth of the relations in pairs of columns"),
         utility_counts=_worth("utility_counts", "the worth of counts on two or three columns"),
         utility_prediction=_worth("utility_prediction", "the worth of predicting each column from the others"),
+        utility_by_group=_worth(
+            "utility_by_group",
+            "the worth of relations within the groups of utility.group: 0 as if that column were shuffled",
+        ),
+        utility_worst_group=_worth("utility_worst_group", "utility_by_group in the group where it is worst"),
     ),
     **_of(
         ANONYMITY,

@@ -307,7 +307,8 @@ def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
     judged = [name.removesuffix("_lower") for name in figures if name.endswith("_lower")]
     if judged:
         yield _Table(
-            "Worth: 1 as the originals, 0 as shuffled columns (single columns: as uniform ones)",
+            "Worth: 1 as the originals, 0 as shuffled columns (single columns: as uniform ones; by group: as if the "
+            "groups' column were shuffled)",
             ("Figure", "Value", "95 % interval"),
             [
                 (

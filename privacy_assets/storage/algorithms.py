@@ -13,7 +13,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     "disclosure_assessment": 3,
     "reidentification_assessment": 1,
     "semantic_assessment": 1,
-    "utility_assessment": 1,
+    "utility_assessment": 2,
     "linkage_audit": 1,
     "anonymization": 2,
 }

@@ -6,6 +6,7 @@ Definitions, measurements and references: ``docs/utility.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,9 +19,11 @@ from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
+from privacy_assets.utility.by_group import Tables, errors_within, groups_of, require_group
 from privacy_assets.utility.counted import (
     ALL,
     ALL_AND_WITHOUT_ONE,
@@ -30,6 +33,7 @@ from privacy_assets.utility.counted import (
     Shared,
     count,
     make_plan,
+    places_and_groups,
 )
 from privacy_assets.utility.drawing import Bounds, draw_records
 from privacy_assets.utility.errors_of_figures import (
@@ -42,13 +46,16 @@ from privacy_assets.utility.errors_of_figures import (
 from privacy_assets.utility.grid import Grid
 from privacy_assets.utility.result import (
     FIGURES,
+    GROUP_FIGURES,
     LOWER,
     MEDIAN_ERROR,
     MEDIAN_ERROR_OF_ORIGINALS,
+    MOST_SHOWN,
     N_ORIGINALS,
     PEOPLE,
     UPPER,
     UtilityAssessment,
+    frame_of_groups,
 )
 
 N_QUERIES = 2000
@@ -56,6 +63,12 @@ FEWEST_CONTROL = 300
 """Fewest rows of a control that can judge; with fewer, its own sampling noise hides the differences."""
 FEWEST_ROWS = N_GROUPS
 CONFIDENCE = 0.95
+UNSEEN_NOTED = 0.01
+"""Share of the values of a column in no original from which it is noted."""
+_NO_GROUPS = (
+    "utility_by_group cannot be judged: within the groups of {!r}, the originals are not closer to the control than "
+    "they are without regard to groups, beyond chance."
+)
 _RELATED = ("utility_pairs", "utility_counts", "utility_prediction")
 
 
@@ -68,6 +81,7 @@ def assess_utility(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     domain: pd.DataFrame | None = None,
     bounds: Bounds = "tight",
+    group: str | None = None,
     seed: int = 0,
 ) -> UtilityAssessment:
     """Measure what a release is worth: 1 is as good as the originals, 0 is every column shuffled.
@@ -95,6 +109,8 @@ def assess_utility(
         records that were generalized.
     bounds : {"tight", "cell"}
         As for `draw_records`.
+    group : str, optional
+        Column of at most 200 values, such as a region, within whose groups the relations of all others are judged.
     seed : int
         Seed of the queries, pairs and drawn records. Candidates can be compared if they are judged with the same seed.
 
@@ -104,7 +120,8 @@ def assess_utility(
         If tables have no rows, the control lacks columns of the original, the release does not share any with it, or
         values are of different kinds.
     InvalidSettingError
-        If the seed is not an integer of at least 0, or the model or a hierarchy does not fit.
+        If the seed is not an integer of at least 0, the group is not a column with at most 200 values, or the model or
+        a hierarchy does not fit.
 
     Notes
     -----
@@ -114,7 +131,7 @@ def assess_utility(
 
     Rows count as independent: for tables with several rows per person, the intervals are too narrow.
     """
-    judge = Judge(original, control, seed=seed)
+    judge = Judge(original, control, group=group, seed=seed)
     return judge.assess(released, model, hierarchies=hierarchies, domain=domain, bounds=bounds)
 
 
@@ -134,12 +151,20 @@ class Judge:
     """
 
     def __init__(
-        self, original: pd.DataFrame, control: pd.DataFrame, *, seed: int = 0, n_queries: int | None = None
+        self,
+        original: pd.DataFrame,
+        control: pd.DataFrame,
+        *,
+        group: str | None = None,
+        seed: int = 0,
+        n_queries: int | None = None,
     ) -> None:
         require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
         _check_tables(original, control)
-        self.original, self.control, self.seed = original, control, int(seed)
-        self.grid = Grid.of(original)
+        self.original, self.control, self.group, self.seed = original, control, group, int(seed)
+        self.grid = Grid.of(original, control)
+        if group is not None:
+            require_group(group, original, control)
         codes, of_control = self.grid.encode(original, "original"), self.grid.encode(control, "control")
         random = np.random.default_rng(self.seed)
         is_ordered = [bins.is_ordered for bins in self.grid.columns]
@@ -149,6 +174,7 @@ class Judge:
         self.problem = _too_few(len(original), len(control))
         if self.problem:
             return
+        self._codes, self._codes_of_control = codes, of_control
         counted = count(of_control, self.plan)
         self._judged = counted.of(ALL_AND_WITHOUT_ONE)
         own = count(codes, self.plan)
@@ -180,7 +206,9 @@ class Judge:
         if not left_out.isdisjoint(self.grid.names):
             kept = [name for name in self.grid.names if name not in left_out]
             _require_columns(kept)
-            return Judge(self.original[kept], self.control[kept], seed=self.seed).assess(released)
+            group = self.group if self.group in kept else None
+            found = Judge(self.original[kept], self.control[kept], group=group, seed=self.seed).assess(released)
+            return found if group == self.group else self._without_groups(found)
         shared = [name for name in self.grid.names if name in released.columns]
         if not shared:
             raise InvalidTableError(
@@ -192,6 +220,7 @@ class Judge:
         settings = {
             ALGORITHM: algorithm_of("utility_assessment"),
             "seed": self.seed,
+            "group": self.group,
             "columns": self.grid.names,
             "lacked_columns": [name for name in self.grid.names if name not in shared],
             "n_original": len(self.original),
@@ -202,8 +231,11 @@ class Judge:
         }
         if problem:
             nothing = pd.DataFrame({"column": self.grid.names}), pd.DataFrame({"one": [], "other": []}, dtype=object)
-            return UtilityAssessment(dict.fromkeys(_score_names()), *nothing, (problem,), settings)
-        return self._assessed(count(codes, self.plan), settings)
+            scores = dict.fromkeys(_score_names(self.group is not None))
+            return UtilityAssessment(scores, *nothing, frame_of_groups([]), (problem,), settings)
+        found = self._assessed(count(codes, self.plan), settings)
+        found = replace(found, notes=(*found.notes, *self._note_unseen(codes)))
+        return found if self.group is None else self._with_groups(found, self.group, released, codes)
 
     def columns_worth_less_than_independent(self, released: pd.DataFrame) -> list[str]:
         """Return the columns whose pairs are farther from those of people than if no column depended on another.
@@ -225,6 +257,52 @@ class Judge:
                 worth = own / whole
                 lost += [name] if worth[0] + n_errors * _jackknife_error(worth) < 0 else []
         return lost
+
+    def _note_unseen(self, codes: NDArray[np.uint8]) -> list[str]:
+        shares = {bins.name: bins.share_unseen(own) for bins, own in zip(self.grid.columns, codes, strict=True)}
+        noted = sorted((name for name in shares if shares[name] >= UNSEEN_NOTED), key=lambda name: -shares[name])
+        said = [f"{percent(shares[name])} of the values of {name!r}" for name in noted[:MOST_SHOWN]]
+        if len(noted) > MOST_SHOWN:
+            said.append(f"at least {percent(UNSEEN_NOTED)} of those of {len(noted) - MOST_SHOWN} more columns")
+        return [f"{', '.join(said)} occur in no original, beyond what is usual for other people."] if said else []
+
+    def _with_groups(
+        self, found: UtilityAssessment, group: str, released: pd.DataFrame, codes: NDArray[np.uint8]
+    ) -> UtilityAssessment:
+        """Add the figures within groups."""
+        tables = Tables(self._codes, codes, self._codes_of_control)
+        of, names = groups_of(group, Tables(self.original, released, self.control))
+        place = self.grid.names.index(group)
+        errors = errors_within(
+            tables,
+            Tables(*(places_and_groups(own)[1] for own in tables)),
+            of,
+            len(names),
+            self.grid.n_bins,
+            [pair for pair in self.plan.pairs if place not in pair],
+        )
+        kept = (errors.nothing - errors.released) * errors.people
+        best = (errors.nothing - errors.original) * errors.people
+        of_all = _with_interval(kept.sum(axis=1), best.sum(axis=1))
+        of_each = [_with_interval(*own) for own in zip(kept.T, best.T, strict=True)]
+        worst = min(filter(None, of_each), key=lambda own: own[2], default=None)
+        rows = [
+            (name, n_people, *(own or [np.nan] * 3))
+            for name, n_people, own in zip(names, errors.people[0].tolist(), of_each, strict=True)
+        ]
+        nothing: list[float | None] = [None] * 3
+        figures = [*(of_all or nothing), *(worst or nothing)]
+        scores = dict(found.scores) | dict(zip(_with_ends(GROUP_FIGURES), figures, strict=True))
+        found = replace(found, scores=scores, groups=frame_of_groups(rows))
+        return found if of_all else self._without_groups(found, _NO_GROUPS.format(group))
+
+    def _without_groups(self, found: UtilityAssessment, note: str = "") -> UtilityAssessment:
+        """Say why there are no figures of groups."""
+        note = note or f"The release suppresses {self.group!r}, so it has no figures by group."
+        scores = {**found.scores, **dict.fromkeys(_with_ends(GROUP_FIGURES))}
+        return replace(
+            found, scores=scores, notes=(*found.notes, note), settings={**found.settings, "group": self.group}
+        )
 
     def _errors(self, counts: Counts) -> _Errors:
         return self._errors_of(counts.of(ALL_AND_WITHOUT_ONE), self._judged)
@@ -268,8 +346,7 @@ class Judge:
         """Return the figures that can be judged, of shape (n_variants,)."""
         figures = {}
         for name, (kept, best) in self._parts(errors).items():
-            spread = _t_quantile() * _jackknife_error(best)
-            if best[0] > max(spread, 1e-12) and (best > 0).all():
+            if _is_beyond_chance(best):
                 figures[name] = kept / best
         if set(_RELATED) <= set(figures):
             # As in a prediction, worse than zero counts as zero: counts of Mondrian with k = 500 on adult are -3.
@@ -296,13 +373,8 @@ class Judge:
         figures = self._figures(errors)
         scores: dict[str, float | int | None] = {}
         for name in FIGURES:
-            values = figures.get(name)
-            value, margin = (
-                (None, None) if values is None else (float(values[0]), _t_quantile() * _jackknife_error(values))
-            )
-            scores[name] = value
-            scores[name + LOWER] = None if value is None or margin is None else value - margin
-            scores[name + UPPER] = None if value is None or margin is None else value + margin
+            own = _interval_of(figures[name]) if name in figures else [None] * 3
+            scores |= dict(zip(_with_ends([name]), own, strict=True))
         scores[PEOPLE] = _people(scores["utility"], self._tenth, len(self.original))
         scores[N_ORIGINALS] = len(self.original)
         scores[MEDIAN_ERROR], scores[MEDIAN_ERROR_OF_ORIGINALS] = self._median_error_of(table), self._median_error
@@ -310,6 +382,7 @@ class Judge:
             scores,
             self._columns_frame(errors),
             self._pairs_frame(errors, figures),
+            frame_of_groups([]),
             _notes(figures, self.grid),
             settings,
         )
@@ -377,6 +450,21 @@ def _jackknife_error(values: NDArray[np.float64]) -> float:
     return float(np.sqrt((len(without) - 1) / len(without) * ((without - without.mean()) ** 2).sum()))
 
 
+def _is_beyond_chance(best: NDArray[np.float64]) -> bool:
+    """Return whether the originals are better than nothing, in all variants and beyond chance."""
+    return bool((best > 0).all() and best[0] > max(_t_quantile() * _jackknife_error(best), 1e-12))
+
+
+def _interval_of(values: NDArray[np.float64]) -> list[float]:
+    """Return a figure and both ends of its interval."""
+    margin = _t_quantile() * _jackknife_error(values)
+    return [float(values[0]), float(values[0] - margin), float(values[0] + margin)]
+
+
+def _with_interval(kept: NDArray[np.float64], best: NDArray[np.float64]) -> list[float] | None:
+    return _interval_of(kept / best) if _is_beyond_chance(best) else None
+
+
 def _people(utility: float | int | None, loss_of_a_tenth: float | None, n_originals: int) -> float | None:
     """Return the m of "worth a random sample of m people": 1 - u is about a (n / m - 1), with a from a tenth."""
     if utility is None or loss_of_a_tenth is None or loss_of_a_tenth <= 0:
@@ -386,9 +474,13 @@ def _people(utility: float | int | None, loss_of_a_tenth: float | None, n_origin
     return n_originals / (1 + (1 - utility) * (N_GROUPS - 1) / loss_of_a_tenth)
 
 
-def _score_names() -> list[str]:
-    own = [name + end for name in FIGURES for end in ("", LOWER, UPPER)]
-    return [*own, PEOPLE, N_ORIGINALS, MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS]
+def _score_names(has_groups: bool) -> list[str]:
+    own = [PEOPLE, N_ORIGINALS, MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS]
+    return [*_with_ends(FIGURES), *own, *(_with_ends(GROUP_FIGURES) if has_groups else ())]
+
+
+def _with_ends(figures: Sequence[str]) -> list[str]:
+    return [name + end for name in figures for end in ("", LOWER, UPPER)]
 
 
 def _notes(figures: Mapping[str, Any], grid: Grid) -> tuple[str, ...]:

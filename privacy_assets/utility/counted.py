@@ -126,7 +126,8 @@ def _condition(margin: Shares, is_ordered: bool, random: np.random.Generator) ->
         # The last bin, of missing values, is not in any range.
         order = np.arange(int(random.integers(max(n_bins - 1, 1))), max(n_bins - 1, 1))
     else:
-        order = random.permutation(n_bins)
+        # Bins that only a release can fill are in no set.
+        order = random.permutation(np.flatnonzero(margin))
     n_kept = int(np.searchsorted(np.cumsum(margin[order]), wanted)) + 1
     kept = np.zeros(n_bins, np.bool_)
     kept[order[:n_kept]] = True
@@ -134,15 +135,8 @@ def _condition(margin: Shares, is_ordered: bool, random: np.random.Generator) ->
 
 
 def count(codes: NDArray[np.uint8], plan: Plan) -> Counts:
-    """Count the rows of a table by group.
-
-    Rows are divided into groups by a permutation that depends only on their number, in the order of their bins: the
-    order of the table changes nothing.
-    """
-    n_rows = codes.shape[1]
-    place = np.empty(n_rows, np.int64)
-    place[np.lexsort(codes)] = np.random.default_rng(n_rows).permutation(n_rows)
-    groups = (place % N_GROUPS).astype(np.int64)
+    """Count the rows of a table by group."""
+    place, groups = places_and_groups(codes)
     with_group = [groups * n + bins for bins, n in zip(codes, plan.n_bins, strict=True)]
     columns = [
         np.bincount(key, minlength=N_GROUPS * n).reshape(N_GROUPS, n)
@@ -162,6 +156,18 @@ def count(codes: NDArray[np.uint8], plan: Plan) -> Counts:
     codes = codes[:, order]
     n_counted = np.bincount(groups, minlength=N_GROUPS)
     return Counts(columns, pairs, _answers(codes, plan.queries, n_counted), n_counted)
+
+
+def places_and_groups(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a random place of each row, and the group that follows from it.
+
+    The permutation depends only on the number of rows, in the order of their bins: the order of the table changes
+    nothing.
+    """
+    n_rows = codes.shape[1]
+    place = np.empty(n_rows, np.int64)
+    place[np.lexsort(codes)] = np.random.default_rng(n_rows).permutation(n_rows)
+    return place, place % N_GROUPS
 
 
 def _answers(codes: NDArray[np.uint8], queries: Sequence[Query], n_counted: NDArray[np.int64]) -> NDArray[np.int64]:

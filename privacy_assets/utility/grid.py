@@ -23,9 +23,12 @@ N_BINS = 10
 class Bins:
     """The bins of one column, the last that of the missing value.
 
-    ``cuts`` are the first value of each bin except the first, ascending; None if values are ``listed``; the others
-    share the bin before the last. ``uniform`` are the shares of a column that is uniform over its range if it was cut
-    at quantiles, and else over its bins; the bin of missing values is one of them if an original has a missing value.
+    ``cuts`` are the first value of each bin except the first, ascending; None if the values of the originals are
+    ``listed``. Then the bin before the last is that of values that no original has, and the one before, unless values
+    are ordered categories, that of rare ones. Of the ``natural`` share, that of people of the control whose value no
+    original has, unseen values count as rare. ``uniform`` are the shares of a column that is uniform over its range if
+    it was cut at quantiles, and else over its bins; the bin of missing values is one of them if an original has a
+    missing value.
     """
 
     name: str
@@ -34,6 +37,12 @@ class Bins:
     listed: dict[Any, int]
     n_bins: int
     uniform: NDArray[np.float64]
+    natural: float = 0.0
+
+    @property
+    def unseen(self) -> int | None:
+        """The bin of values that no original has; None if values are cut, where the first and last bins have them."""
+        return self.n_bins - 2 if self.cuts is None else None
 
     @property
     def is_ordered(self) -> bool:
@@ -43,9 +52,29 @@ class Bins:
     def find(self, column: pd.Series[Any], words: str) -> NDArray[np.uint8]:
         """Return the bin of each row of a column of another table, whose values must be of the same kind."""
         dimension = _read(column)
-        scale, missing = dimension.scale, self.n_bins - 1
-        bin_of_code = np.append(self._bins_of(scale, words), missing).astype(np.uint8)
-        return np.asarray(bin_of_code[dimension.codes])
+        bin_of_code = np.append(self._bins_of(dimension.scale, words), self.n_bins - 1)
+        self._keep_natural(bin_of_code, np.bincount(dimension.codes, minlength=len(bin_of_code)))
+        return np.asarray(bin_of_code.astype(np.uint8)[dimension.codes])
+
+    def share_unseen(self, codes: NDArray[np.uint8]) -> float:
+        """Return the share of the rows in the bin of values that no original has, of those with a value."""
+        n_known = int(np.count_nonzero(codes != self.n_bins - 1))
+        return 0.0 if self.unseen is None else int(np.count_nonzero(codes == self.unseen)) / max(n_known, 1)
+
+    def _keep_natural(self, bin_of_code: NDArray[np.int64], n_rows: NDArray[np.int64]) -> None:
+        """Move unseen values to the bin of rare ones, the rarest first, up to their natural share; in place.
+
+        Beyond that share, less is natural, and nothing at twice of it: a table where all values are new is not made of
+        other people.
+        """
+        n_known = int(n_rows[:-1].sum())
+        if not self.natural or not n_known or self.unseen is None:
+            return
+        unseen = np.flatnonzero(bin_of_code == self.unseen)
+        share = float(n_rows[unseen].sum() / n_known)
+        in_order = unseen[np.argsort(n_rows[unseen], kind="stable")]
+        n_natural = n_known * min(share, max(2 * self.natural - share, 0.0))
+        bin_of_code[in_order[np.cumsum(n_rows[in_order]) <= n_natural + 1e-6]] = self.unseen - 1
 
     def _bins_of(self, scale: Scale, words: str) -> NDArray[np.int64]:
         if scale.n_known == 0:
@@ -59,8 +88,7 @@ class Bins:
         if self.cuts is not None:
             cuts, known = align_times(self.cuts, scale.known)
             return np.searchsorted(cuts, known, side="right").astype(np.int64)
-        other = self.n_bins - 2
-        return np.array([self.listed.get(value, other) for value in scale.known.tolist()], np.int64)
+        return np.array([self.listed.get(value, self.unseen) for value in scale.known.tolist()], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +98,18 @@ class Grid:
     columns: tuple[Bins, ...]
 
     @classmethod
-    def of(cls, original: pd.DataFrame) -> Grid:
-        """Choose bins from the originals."""
-        return cls(tuple(_bins_for(original[name]) for name in original.columns))
+    def of(cls, original: pd.DataFrame, control: pd.DataFrame) -> Grid:
+        """Choose bins from the originals; the control shows how many values of other people no original has."""
+        grid = cls(tuple(_bins_for(original[name]) for name in original.columns))
+        of_control = grid.encode(control, "control")
+        columns = zip(grid.columns, of_control, strict=True)
+        # Other ordered categories are another type, and never natural.
+        return cls(
+            tuple(
+                bins if bins.kind == "category" else replace(bins, natural=bins.share_unseen(codes))
+                for bins, codes in columns
+            )
+        )
 
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:
@@ -130,9 +167,8 @@ def _bins_for(column: pd.Series[Any]) -> Bins:
         order = np.argsort(-known, kind="stable")[: N_BINS - 1 if len(known) > N_BINS else N_BINS]
         bin_of_code = np.full(len(known), len(order))
         bin_of_code[order] = np.arange(len(order))
-        values = scale.known.tolist()
-        listed = {values[code]: i for i, code in enumerate(order.tolist())}
-        cuts, n_bins, begins = None, len(order) + 2, np.zeros(0, np.int64)
+        listed = dict(zip(scale.known.tolist(), bin_of_code.tolist(), strict=True))
+        cuts, n_bins, begins = None, len(order) + 3, np.zeros(0, np.int64)
     return Bins(scale.name, scale.kind, cuts, listed, n_bins, _uniform(scale, n_bins, begins))
 
 
@@ -147,6 +183,8 @@ def _uniform(scale: Scale, n_bins: int, begins: NDArray[np.int64]) -> NDArray[np
         ends = scale.positions[np.concatenate([[0], begins, [scale.n_known - 1]])]
         shares[:n_known] = 0
         shares[: len(begins) + 1] = np.diff(ends) * (len(begins) + 1)
+    if not scale.is_ordered or scale.kind == "category":
+        shares[-2] = 0
     shares[-1] = scale.has_missing
     return np.asarray(shares / shares.sum())
 

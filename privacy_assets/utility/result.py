@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any
@@ -15,6 +15,8 @@ from privacy_assets.storage.artifact import Artifact
 
 FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
 """The figures that a policy can limit; each has a lower and an upper end."""
+GROUP_FIGURES = BY_GROUP, WORST_GROUP = "utility_by_group", "utility_worst_group"
+"""The figures of a release whose groups are judged; each has both ends, too."""
 LOWER, UPPER = "_lower", "_upper"
 WORST_COLUMNS, WORST_PAIRS, SENTENCE = "worst_columns", "worst_pairs", "in_people"
 MOST_SHOWN = 5
@@ -35,6 +37,8 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
         worse than shuffled; slightly above 1 is chance. None if a figure cannot be judged; `notes` has the reason.
         ``worth_in_people`` is m of "worth a random sample of m people", ``n_originals`` the number of originals;
         ``median_count_error`` is the median relative error of a counting query; that of the originals is also given.
+        With a group column also ``utility_by_group`` (1 as good as the originals, 0 the group column shuffled) and
+        ``utility_worst_group``, that of the group with the smallest upper end, each with both ends.
     columns : DataFrame
         One row per column: ``column``, ``distance`` (total variation to the control, 0 to 1),
         ``distance_of_originals``, ``distance_of_uniform``, ``explained`` (share of its variance in the control that a
@@ -42,8 +46,11 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
         utility_prediction``. Worst prediction first.
     pairs : DataFrame
         One row per judged pair: ``one``, ``other``, and ``lost``, its part of ``1 - utility_pairs``. Worst first.
+    groups : DataFrame
+        One row per group, if there are any: ``group``, ``people`` (of the control), ``figure``, ``lower`` and
+        ``upper``; NaN if it cannot be judged. Worst upper end first. The names of groups are cells of the tables.
     notes : tuple of str
-        Why figures are None.
+        Why figures are None, and which columns have values that no original has.
     settings : mapping
         Settings that affect the figures, and the numbers of rows and columns, as JSON values.
     """
@@ -54,6 +61,7 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
     scores: Mapping[str, float | int | None]
     columns: pd.DataFrame
     pairs: pd.DataFrame
+    groups: pd.DataFrame
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
 
@@ -85,14 +93,29 @@ class UtilityAssessment(ShowsFigures, ShowsPictures):
     def to_artifact(self) -> Artifact:
         """Write everything as plain columns under a JSON header."""
         header = {"scores": dict(self.scores), "notes": list(self.notes), "settings": dict(self.settings)}
-        return Artifact("UtilityAssessment", header, {"columns": self.columns, "pairs": self.pairs})
+        frames = {"columns": self.columns, "pairs": self.pairs, "groups": self.groups}
+        return Artifact("UtilityAssessment", header, frames)
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> UtilityAssessment:
         """Read the output of :meth:`to_artifact`."""
         header, frames = artifact.header, artifact.frames
         notes = tuple(map(str, header["notes"]))
-        return cls(dict(header["scores"]), frames["columns"], frames["pairs"], notes, dict(header["settings"]))
+        columns, pairs, groups = (frames[name] for name in ("columns", "pairs", "groups"))
+        return cls(dict(header["scores"]), columns, pairs, groups, notes, dict(header["settings"]))
+
+
+def frame_of_groups(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Return the frame of groups from its rows."""
+    kinds: dict[str, Any] = {
+        "group": object,
+        "people": "int64",
+        "figure": "float64",
+        "lower": "float64",
+        "upper": "float64",
+    }
+    frame = pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
+    return frame.sort_values("upper", kind="stable", ignore_index=True)
 
 
 def shown(scores: Mapping[str, float | int | None]) -> dict[str, float | int]:
@@ -128,6 +151,8 @@ FIGURES_IN_WORDS = {
     "utility_pairs": "pairs of columns",
     "utility_counts": "counts",
     "utility_prediction": "predictions",
+    BY_GROUP: "within groups",
+    WORST_GROUP: "worst group",
 }
 
 
@@ -152,7 +177,7 @@ def draw_worth(scores: Mapping[str, float]) -> Drawn:
 def _said(scores: Mapping[str, float], drawn: list[str]) -> str:
     if not drawn:
         return "Nothing could be judged."
-    parts = [name for name in drawn if name != "utility"]
+    parts = [name for name in drawn if name in FIGURES[1:]]
     least = min(parts, key=lambda name: scores[name], default="utility")
     overall = f"Overall the records are worth {scores['utility']:.3f}. " if "utility" in drawn else ""
     return (

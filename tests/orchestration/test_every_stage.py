@@ -111,7 +111,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         reidentification=ReidentificationSettings(max_known=1, other_releases=(other,)),
         semantic_risk=SemanticRiskSettings(risk_limit=0.9999, withhold=True, of_source=True, advice=False),
         linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
-        utility=UtilitySettings(),
+        utility=UtilitySettings(group="name_of_plan"),
         disclosure=DisclosureSettings(),
         options=OptionsSettings(candidates=[Candidate(anonymized=AnonymizationSettings(k=3))]),
         split=Split(0.5),

@@ -15,7 +15,7 @@ from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.utility import assess
-from privacy_assets.utility.result import FIGURES, UtilityAssessment
+from privacy_assets.utility.result import FIGURES, GROUP_FIGURES, UtilityAssessment
 from tests.orchestration.project import ADMITS, blocked_by, failure_of, key, people, refusal
 
 STAGE = "utility_assessment"
@@ -86,6 +86,56 @@ def test_a_release_shows_what_it_is_worth(project):
     shown = {name.removeprefix("privacy_assets/"): each.value for name, each in metadata.items()}
     assert {name: shown[name] for name in FIGURES} == {name: expected.shown_scores[name] for name in FIGURES}
     assert shown["found"] == expected.sentence
+
+
+def test_a_release_is_judged_within_its_groups(project):
+    policy = limits(Limit("utility_by_group", 0.1, severity="error"), Limit("utility_worst_group", 0.01))
+    definitions = project.definitions(policy=policy, utility=UtilitySettings(group="plan"))
+    result = project.run(definitions)
+    assert result.success, failure_of(result)
+    original, control, synthetic = (
+        read_artifact(project.stored(stage)).frames["table"] for stage in ("original", "control", "synthetic")
+    )
+    columns = ["age", "plan", "joined", "cost"]
+    expected = assess.assess_utility(original[columns], synthetic, control[columns], group="plan")
+    assert dict(stored(project).scores) == dict(expected.scores)
+    pd.testing.assert_frame_equal(stored(project).groups, expected.groups, check_dtype=False)
+    release = project.releases()[0]
+    manifest = json.loads((release / "manifest.json").read_text())
+    verdicts = {each["name"]: each for each in manifest["verdicts"]}
+    for name in GROUP_FIGURES:
+        assert manifest["figures"][STAGE][name] == expected.shown_scores[name]
+        assert verdicts[f"{name}_is_at_least_its_limit"]["value"] == expected.shown_scores[f"{name}_lower"]
+    assert "utility by group" in (release / "report.html").read_text()
+    # Which group is the worst is a cell of the table.
+    shown = [manifest["figures"][STAGE], dict(result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata)]
+    assert not any(repr(group) in repr(shown) for group in expected.groups["group"])
+    other = project.definitions(policy=policy, utility=UtilitySettings(group="age"))
+    assert "group differs from what" in refusal(project.run(other, "synthetic_release", checks=False))
+
+    mixed = synthetic.assign(plan=np.random.default_rng(0).permutation(synthetic["plan"]))
+    mixed.to_parquet(project.root / "data" / "synthetic.parquet", index=False)
+    assert "utility_by_group_is_at_least_its_limit" in blocked_by(project.run(definitions))
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "words"),
+    [
+        (limits(), UtilitySettings(group="income"), "'income'. Expected one of the released columns"),
+        (limits(), UtilitySettings(group="patient"), "'patient'. Expected one of the released columns"),
+        (limits(Limit("utility_worst_group", 0.5)), UtilitySettings(), r"limits \['utility_worst_group'\], but"),
+        (limits(Limit("utility_by_group", 0.5)), None, "utility.group names no column"),
+    ],
+)
+def test_a_group_must_be_released_and_is_needed_by_its_limits(project, policy, settings, words):
+    with pytest.raises(InvalidSettingError, match=words):
+        project.definitions(policy=policy, utility=settings)
+
+
+@pytest.mark.parametrize("group", ["", 3])
+def test_the_setting_of_a_group_is_a_name(group):
+    with pytest.raises(InvalidSettingError, match="utility.group is"):
+        UtilitySettings(group=group)
 
 
 def test_useless_records_are_refused_and_nothing_but_the_limit_is_needed(project):

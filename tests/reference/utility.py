@@ -6,21 +6,22 @@ from itertools import combinations, product
 
 import numpy as np
 
-MISSING, OTHER = "missing", "other"
+MISSING, OTHER, UNSEEN = "missing", "other", "unseen"
 
 
 def bins_of(values, is_ordered, categories=None):
     """Return the bins of one column, the bin of each value, and the places of quantiles that cut it.
 
-    OTHER is a bin where values can be joined, MISSING the last one. Places are from 0 (smallest value) to 1; None if
-    the column was not cut. Values are plain; None is the missing value. `categories` are in their order.
+    OTHER is a bin where values can be joined, UNSEEN that of values that no original has, MISSING the last one. Places
+    are from 0 (smallest value) to 1; None if the column was not cut. Values are plain; None is the missing value.
+    `categories` are in their order.
     """
     known = [value for value in values if value is not None]
     counts = Counter(known)
     if categories is not None:
         rank = {category: place for place, category in enumerate(categories)}
         bins, find, cuts = bins_of([None if value is None else rank[value] for value in values], True)
-        return [*bins[:-1], OTHER, MISSING], lambda value: MISSING if value is None else find(rank[value]), cuts
+        return [*bins[:-1], UNSEEN, MISSING], lambda value: MISSING if value is None else find(rank[value]), cuts
     if not is_ordered:
         frequent = sorted(counts, key=lambda value: (-counts[value], value))
         frequent = frequent[: 9 if len(frequent) > 10 else 10]
@@ -28,7 +29,7 @@ def bins_of(values, is_ordered, categories=None):
         def find_text(value):
             return MISSING if value is None else value if value in frequent else OTHER
 
-        return [*frequent, OTHER, MISSING], find_text, None
+        return [*frequent, OTHER, UNSEEN, MISSING], find_text, None
     distinct = sorted(counts)
     cuts = None
     if len(distinct) <= 10:
@@ -48,6 +49,29 @@ def bins_of(values, is_ordered, categories=None):
     return [*range(len(begins) + 1), MISSING], find, cuts
 
 
+def unseen_of(original, control, table):
+    """Return the values of one column of a table that count as UNSEEN; the others that no original has are OTHER.
+
+    The share of the values that is OTHER is at most that of the control, less of it if there are more unseen values,
+    and the values that the table has least often come first.
+    """
+
+    def new_values(values):
+        known = [value for value in values if value is not None]
+        return [value for value in known if value not in original], max(len(known), 1)
+
+    of_control, of_table = new_values(control), new_values(table)
+    natural, own = (len(values) / n for values, n in (of_control, of_table))
+    left = min(own, max(2 * natural - own, 0)) * of_table[1] + 1e-6
+    counts = Counter(of_table[0])
+    unseen = set()
+    for value in sorted(counts, key=lambda value: (counts[value], value)):
+        left -= counts[value]
+        if left < 0:
+            unseen.add(value)
+    return unseen
+
+
 def _share(rows, *conditions):
     return sum(all(row[j] in kept for j, kept in conditions) for row in rows) / len(rows)
 
@@ -62,6 +86,8 @@ def uniform(values, bins, cuts):
     if cuts is not None:
         ends, n = [0.0, *cuts, 1.0], len(cuts) + 1
         shares = {b: (ends[b + 1] - ends[b]) * n if isinstance(b, int) else 0.0 for b in bins}
+    if UNSEEN in shares:
+        shares[UNSEEN] = 0.0
     shares[MISSING] = float(None in values)
     return {b: share / sum(shares.values()) for b, share in shares.items()}
 
@@ -128,6 +154,31 @@ def figures(released, control, original, shuffled, bins, flat, queries):
     found["utility_prediction"] = own / best if best else math.nan
     related = [found[name] for name in ("utility_pairs", "utility_counts", "utility_prediction")]
     found["utility"] = math.nan if any(map(math.isnan, related)) else sum(max(each, 0.0) for each in related) / 3
+    return found
+
+
+def within_groups(released, original, control, groups, bins):
+    """Squared errors of the cells of all pairs, by group: of the release, the originals, and no regard to groups.
+
+    ``groups`` are, for each of the tables, the group of each row, None for none.
+    """
+    pairs = list(combinations(range(len(bins)), 2))
+    found = {}
+    for g in sorted({group for group in groups[2] if group is not None}, key=str):
+        tables = []
+        for table, of in zip((released, original, control), groups, strict=True):
+            tables.append([row for row, group in zip(table, of, strict=True) if group == g])
+        everybody = [row for row, group in zip(original, groups[1], strict=True) if group is not None]
+        errors = [0.0, 0.0, 0.0]
+        for i, j in pairs:
+            for a, b in product(bins[i], bins[j]):
+                truth, *others = (
+                    _share(rows or everybody, (i, {a}), (j, {b}))
+                    for rows in (tables[2], tables[0], tables[1], everybody)
+                )
+                for place, own in enumerate(others):
+                    errors[place] += (own - truth) ** 2
+        found[g] = (len(tables[2]), *errors)
     return found
 
 

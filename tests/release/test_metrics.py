@@ -5,6 +5,7 @@ import pytest
 from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Limit
+from privacy_assets.utility.result import FIGURES, GROUP_FIGURES
 
 PLACES = {
     "mpucc_assessment": "privacy_risk_score score_of_control score_beyond_control overall_protection main_protection "
@@ -28,7 +29,7 @@ EXAMPLES = {
     },
     **{
         name: ({"utility_assessment": {f"{name}_lower": 0.6, f"{name}_upper": 0.7}}, 0.6)
-        for name in ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
+        for name in (*FIGURES, *GROUP_FIGURES)
     },
     "leakage_detected": ({"disclosure_assessment": {"leakage_detected": True, "detectable_share": 0.01}}, 1),
     "membership_advantage_upper": ({"reidentification_assessment": {"membership_advantage_upper": 0.4}}, 0.4),

@@ -50,8 +50,14 @@ def related(kinds, n, seed):
     return pd.DataFrame(columns)
 
 
-def rows_of(table, finds):
-    return list(zip(*([find(value) for value in plain(table[name])] for name, find in finds.items()), strict=True))
+def rows_of(table, finds, original, control):
+    columns = []
+    for name, find in finds.items():
+        values, unseen = plain(table[name]), set()
+        if not KINDS[name.split()[0]][1]:
+            unseen = reference.unseen_of(plain(original[name]), plain(control[name]), values)
+        columns.append([reference.UNSEEN if value in unseen else find(value) for value in values])
+    return list(zip(*columns, strict=True))
 
 
 def as_reference(judge, released):
@@ -77,7 +83,7 @@ def as_reference(judge, released):
     ]
     # Groups of rows are those of an order by bins.
     in_order = [each.iloc[np.lexsort(judge.grid.encode(each, "release"))] for each in (released, judge.control, table)]
-    sides = [rows_of(each, finds) for each in in_order]
+    sides = [rows_of(each, finds, table, judge.control) for each in in_order]
     flat = [reference.uniform(plain(table[name]), bins[name], cuts[name]) for name in names]
     return (*sides, shuffled), label, flat, queries
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privacy_assets.utility.result import FIGURES, FIGURES_IN_WORDS, draw_worth
+from privacy_assets.utility.result import FIGURES, FIGURES_IN_WORDS, GROUP_FIGURES, draw_worth
 
 pytestmark = pytest.mark.pictures
 
@@ -12,7 +12,7 @@ def scores(**values):
 
 
 def test_every_figure_has_words():
-    assert tuple(FIGURES_IN_WORDS) == FIGURES
+    assert tuple(FIGURES_IN_WORDS) == FIGURES + GROUP_FIGURES
 
 
 def test_bars_are_the_figures_and_the_sentence_names_the_lowest():

@@ -101,7 +101,7 @@ class Bench:
             reidentification=None,
             semantic_risk=release.semantic_risk if of_records else None,
             linkage_audit=None,
-            utility=UtilitySettings(),
+            utility=UtilitySettings(group=release.utility_settings.group),
             monitoring=NO_MONITORING,
             partitions_def=None,
             options=None,
@@ -119,10 +119,14 @@ class Bench:
         share = split.train_fraction if isinstance(split, Split) else 0.8
         return split_records(self.table, train_fraction=share, seed=self.options.seeds.split, person=contract.person)
 
+    @property
+    def _group(self) -> str | None:
+        return self.release.utility_settings.group
+
     @cached_property
     def _judge_of_synthetic(self) -> Judge:
         original, control = (self._released(side) for side in self._sides)
-        return Judge(original, control, seed=self.options.seeds.judge)
+        return Judge(original, control, group=self._group, seed=self.options.seeds.judge)
 
     def _judging(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the people who judge anonymized records of a table."""
@@ -133,7 +137,8 @@ class Bench:
 
     @cached_property
     def _judge_of_all(self) -> Judge:
-        return Judge(self._released(self.table), self._judging(self.table), seed=self.options.seeds.judge)
+        people = self._released(self.table)
+        return Judge(people, self._judging(self.table), group=self._group, seed=self.options.seeds.judge)
 
     def _released(self, table: pd.DataFrame) -> pd.DataFrame:
         return released_columns(self.release, table)
@@ -227,7 +232,8 @@ class Bench:
             judge = self._judge_of_all
         else:
             # In comparison with exactly the records that would be released.
-            judge = Judge(self._released(table.iloc[members]), self._judging(table), seed=seed)
+            people = self._released(table.iloc[members])
+            judge = Judge(people, self._judging(table), group=self._group, seed=seed)
         worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=table)
         found[UTILITY] = worth
         evidence = evidence_of(policy, contract, "anonymized", "anonymized", found, {ANONYMITY: figures})

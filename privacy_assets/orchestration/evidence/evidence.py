@@ -1,7 +1,7 @@
 """Evidence for the gate: the content stored now, and what Dagster recorded when it was made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -364,7 +364,7 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
     if stored is None or stored.assessment is None:
         return gathered
     worth = stored.assessment
-    asked = {"seed": release.utility_settings.seed, "columns": list(release.contract.released_columns)}
+    asked = asdict(release.utility_settings) | {"columns": list(release.contract.released_columns)}
     figures = {SENTENCE: worth.sentence, **worth.shown_scores, **worth.worst}
     return _with_assessment(gathered, UTILITY, stored, figures, judged_by, asked)
 

@@ -65,6 +65,7 @@ from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_t
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.synthetic_people import check_synthetic_person
+from privacy_assets.utility.result import GROUP_FIGURES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +144,7 @@ class ReleaseSettings(Release):
         self.contract.require_unit()
         self._check_acknowledged()
         self._check_options()
+        self._check_groups()
         if self.source is None and self.monitoring.drift_limit is not None:
             raise InvalidSettingError(
                 f"The release {self.name!r} monitors the drift of its source, but has no source: original and control "
@@ -157,6 +159,21 @@ class ReleaseSettings(Release):
                     f"{list(self.contract.links_rows)} link the rows of a person, who may be in several. Release the "
                     "whole table at once, or leave these columns out."
                 )
+
+    def _check_groups(self) -> None:
+        """Refuse a group column that is not released, as one that numbers people, and limits on groups without one."""
+        group, limited = self.utility_settings.group, [each for each in GROUP_FIGURES if self.policy.limit_on(each)]
+        released = list(self.contract.released_columns)
+        if group is not None and group not in released:
+            raise InvalidSettingError(
+                f"utility.group of {self.name!r} is {group!r}. Expected one of the released columns, among which is "
+                f"none that numbers people: {released}."
+            )
+        if limited and group is None:
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} limits {limited}, but utility.group names no column. Set it to one of "
+                f"{released}, such as a region."
+            )
 
     def _check_signing(self) -> None:
         if self.signing is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from privacy_assets.mpucc.column_changes import DEFAULT_SEARCHES
 from privacy_assets.release.metrics import UTILITY
 from privacy_assets.setting_checks import described, is_integer, require, setting
+from privacy_assets.utility.by_group import MOST_VALUES
 
 SHARE_THAT_JUDGES = 0.5
 """Share of the people in the source who judge anonymized records, which are made from everybody's records."""
@@ -25,9 +26,15 @@ class UtilitySettings:
     Raises
     ------
     InvalidSettingError
-        If the seed is not an integer of at least 0.
+        If the seed is not an integer of at least 0, or the group is not the name of a column.
     """
 
+    group: str | None = setting(
+        None,
+        f"Released column of at most {MOST_VALUES} values, such as a region, within whose groups the relations of the "
+        "others are judged, too.",
+        "region",
+    )
     seed: int = setting(
         0,
         "Seed of the counting queries, of the records drawn from labels, and of the half of the people that judges.",
@@ -37,6 +44,8 @@ class UtilitySettings:
 
     def __post_init__(self) -> None:
         require(is_integer(self.seed, 0, plain=True), "utility.seed", self.seed, "an integer of at least 0")
+        is_name = self.group is None or (isinstance(self.group, str) and self.group != "")
+        require(is_name, "utility.group", self.group, "None or the name of a column")
 
 
 @described

@@ -739,6 +739,7 @@ CASES = {
         seed=(1, -1, "seed is -1. Expected a whole number of at least 0"),
     ),
     **by_name("UtilitySettings", "utility")(
+        group=("plan", "patient", "utility.group of 'people' is 'patient'. Expected one of the released columns"),
         seed=(1, -1, "utility.seed is -1. Expected an integer of at least 0"),
     ),
     **by_name("PrivacyBudget", "privacy_budget", then=PRIVATE)(
