@@ -16,6 +16,10 @@ follow the population instead of single people:
 
 Columns of few classes come first, so that trees on the others have something to split.
 
+**Groups.** With a `group` column, the trees remain common, so that relations of columns are learned from everybody. The
+group is drawn first, and then multiplies the frequencies of a leaf by factors that give it its own distribution of each
+column, as far as that differs from the others' beyond chance (`privacy_assets.synthesis.kernels.raking`).
+
 What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
 reproduced as *observed values*, text and categories only if `min_atom` people share them (rarer ones are redrawn
 first). The ends of intervals are observed values, including the smallest and the largest number. Whole records are
@@ -44,7 +48,9 @@ from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
 from privacy_assets.synthesis.chunked_scores import chunks_of, generator_of
+from privacy_assets.synthesis.groups import check_group
 from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
+from privacy_assets.synthesis.kernels.raking import blocks_of, rake
 from privacy_assets.synthesis.margins import (
     DEFAULT_SMOOTHING,
     Enough,
@@ -76,18 +82,31 @@ class SmoothCart:
     min_atom : int
         Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them. Numbers
         and datetimes shared by fewer people are interpolated.
+    group : str, optional
+        Column of at most 200 values, such as a region, within whose groups the distributions of the other columns are
+        to be kept as well. At least half of the people must be in groups of 100; fewer than 300 people per group cause
+        a warning. Values are reproduced as observed, and those of fewer than `min_atom` people redrawn, also numbers.
     """
 
     name = "smooth_cart"
 
-    def __init__(self, *, min_people: int = 20, smoothing: float = DEFAULT_SMOOTHING, min_atom: int = MIN_ATOM) -> None:
+    def __init__(
+        self,
+        *,
+        min_people: int = 20,
+        smoothing: float = DEFAULT_SMOOTHING,
+        min_atom: int = MIN_ATOM,
+        group: str | None = None,
+    ) -> None:
         self._min_people = check_setting(self.name, "min_people", min_people, at_least=1)
         self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
         if not is_number(smoothing, 0, inf):
             raise InvalidSettingError(
                 f"`smoothing` of {self.name!r} is {smoothing!r}; expected a finite number, 0 or more."
             )
-        self._smoothing = float(smoothing)
+        if not (group is None or (isinstance(group, str) and group)):
+            raise InvalidSettingError(f"`group` of {self.name!r} is {group!r}; expected the name of a column, or None.")
+        self._smoothing, self._group = float(smoothing), group
         self.redrawn: Mapping[str, RareColumn] = {}
         self._columns: tuple[_Column, ...] = ()
         self._names: pd.Index[Any] = pd.Index([])
@@ -95,7 +114,12 @@ class SmoothCart:
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings in use."""
-        return {"min_people": self._min_people, "smoothing": self._smoothing, "min_atom": self._min_atom}
+        return {
+            "min_people": self._min_people,
+            "smoothing": self._smoothing,
+            "min_atom": self._min_atom,
+            "group": self._group,
+        }
 
     def fit(
         self,
@@ -111,13 +135,16 @@ class SmoothCart:
         values. `progress` is called before each column; an exception that it raises ends the learning.
         """
         kinds = check_kinds(table, self.name)
+        whose = None if person is None else pd.factorize(np.asarray(person))[0]
+        if self._group is not None:
+            check_group(table, self._group, whose, self.name)
+            kinds[self._group] = "category"
         dtypes = table.dtypes
         columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
         table, self.redrawn = redraw_rare_values(
             table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
         )
         table = without_arrow_moments(table, kinds)
-        whose = None if person is None else pd.factorize(np.asarray(person))[0]
         weights = _weights(len(table), whose)
         n_people = round(weights.sum())
         enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_people)
@@ -128,6 +155,10 @@ class SmoothCart:
         ]
         leaf = max(self._min_people, ceil(self._smoothing * sqrt(n_people)))
         order = np.argsort([len(first) for first in firsts], kind="stable").tolist()
+        if self._group is not None:
+            at = list(kinds).index(self._group)
+            firsts[at] = np.arange(margins[at].n_cells)
+            order = [at, *(place for place in order if place != at)]
         classes = np.empty((len(order), len(table)), np.uint8)
         made: list[_Column] = []
         for i, place in enumerate(order):
@@ -136,8 +167,10 @@ class SmoothCart:
             classes[i] = np.searchsorted(firsts[place], cells[place], side="right") - 1
             n_classes = len(firsts[place])
             tree = grow_tree(classes[:i], classes[i], weights, float(leaf), float(n_classes - 1))
-            donors = _counted(find_leaves(tree, classes[:i]), len(tree.feature), classes[i], n_classes)
-            made.append(_Column(place, tree, donors, firsts[place], margins[place], dtypes.iloc[place]))
+            leaves = find_leaves(tree, classes[:i])
+            donors = _counted(leaves, len(tree.feature), classes[i], n_classes)
+            factors = _factors(donors, leaves, classes[0], classes[i], weights, leaf) if self._group and i else None
+            made.append(_Column(place, tree, donors, factors, firsts[place], margins[place], dtypes.iloc[place]))
         self._names, self._columns = table.columns, tuple(made)
         return self
 
@@ -154,7 +187,12 @@ class SmoothCart:
         classes = np.empty((len(self._columns), n_records), np.uint8)
         made: dict[int, pd.Series] = {}
         for i, column in enumerate(self._columns):
-            classes[i] = draw_classes(find_leaves(column.tree, classes[:i]), column.donors, random)
+            leaves, donors = find_leaves(column.tree, classes[:i]), column.donors
+            if column.factors is not None:
+                n_groups = len(column.factors)
+                pairs, leaves = np.unique(leaves * n_groups + classes[0], return_inverse=True)
+                donors = donors[pairs // n_groups] * column.factors[pairs % n_groups]
+            classes[i] = draw_classes(leaves, donors, random)
             made[column.place] = column.read(classes[i], random)
         return pd.DataFrame({name: made[place] for place, name in enumerate(self._names)}, columns=self._names)
 
@@ -168,6 +206,8 @@ class _Column:
     """On the classes of the columns drawn before it."""
     donors: NDArray[np.float64]
     """By node of the tree and class; inner nodes are without donors."""
+    factors: NDArray[np.float64] | None
+    """By group and class, if there are groups."""
     first_cells: NDArray[np.intp]
     """First cell of each class."""
     margin: Margin
@@ -219,6 +259,24 @@ def draw_classes(
     found = np.searchsorted(ends, places, side="right") - groups * n_classes
     drawn: NDArray[np.intp] = np.minimum(found, last[groups])
     return drawn
+
+
+def _factors(
+    donors: NDArray[np.float64],
+    leaves: NDArray[np.int64],
+    groups: NDArray[np.uint8],
+    target: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    pool: int,
+) -> NDArray[np.float64]:
+    """Return the factors of each group and class, which are those of its block."""
+    blocks = blocks_of(donors.sum(axis=0))
+    people = np.bincount(groups, weights).astype(np.float64)
+    n_blocks, is_leaf = int(blocks.max()) + 1, donors.any(axis=1)
+    of_leaves = _counted(leaves, len(donors), blocks[target], n_blocks)[is_leaf]
+    of_groups = _counted(groups.astype(np.intp), len(people), leaves, len(donors))[:, is_leaf]
+    observed = _counted(groups.astype(np.intp), len(people), blocks[target], n_blocks)
+    return rake(of_leaves, of_groups, observed, people, float(pool))[:, blocks]
 
 
 def _counted(

@@ -114,6 +114,10 @@ ARGUMENTS = {"contract": CONTRACT, "policy": "development", "source": TableFile(
         ({"assessment": AssessmentSettings(max_combinations=3)}, "max_combinations is 3. Expected at least 4"),
         ({"source": None}, "it has neither"),
         ({"split": GivenSplit(TableFile("a.csv"), TableFile("b.csv"))}, "it has both"),
+        *(
+            ({"synthetic": Synthesis("smooth_cart", settings={"group": name})}, f"`group` .* is '{name}', which is a")
+            for name in ("town", "patient")
+        ),
     ],
 )
 def test_a_bad_setting_is_refused_when_the_definitions_are_built(changed, message):

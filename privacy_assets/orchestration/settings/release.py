@@ -205,6 +205,7 @@ class ReleaseSettings(Release):
                 "the original and control that the synthesizer had (GivenSplit), or declare "
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
+        self._check_group_of_synthesis()
         if self.synthetic_person is not None:
             check_synthetic_person(self.contract, self.synthetic_person)
         if self.assesses(DISCLOSURE):
@@ -234,6 +235,16 @@ class ReleaseSettings(Release):
                     "records. Rename it."
                 )
             self.generalization("synthetic")
+
+    def _check_group_of_synthesis(self) -> None:
+        made = self.synthetic.for_manifest() if isinstance(self.synthetic, Synthesis) else {}
+        group = made["settings"].get("group") if made.get("method") == "smooth_cart" else None
+        possible = [name for name in self.contract.released_columns if name not in self.contract.person_columns]
+        if group is not None and group not in possible:
+            raise InvalidSettingError(
+                f"The `group` of the synthetic records of {self.name!r} is {group!r}, which is a person or not a "
+                f"released column. Expected one of {possible}."
+            )
 
     def _check_parts(self) -> None:
         """Refuse columns of one role that are parts of one by their names and are not declared so."""
