@@ -184,6 +184,11 @@ VERBATIM = _promise(
     not_better=(NOTATION,),
     none={**COPIES.none, MORE: RARER, DILUTION: FEWER_COPIES_DRAWN, DIGITS: ROUNDED, OWNER: BY_PLACE},
 )
+BEYOND_PEOPLE = _promise(
+    equal=(PARTS, UNITS, SPELLING, KINDS),
+    not_better=(NOTATION,),
+    none={**COPIES.none, **dict.fromkeys((MORE, DILUTION, REPEATS), FEWER_COPIES_DRAWN), DIGITS: ROUNDED},
+)
 EXCESS = _promise(
     equal=(REPEATS, PARTS, UNITS, SPELLING, KINDS),
     not_better=(NOTATION,),
@@ -235,6 +240,7 @@ PROMISES: Mapping[str, Promise] = {
     "identification_rate": SHARES,
     "total_identified": COUNTS,
     "originals_singled_out": ORIGINALS,
+    "copies_beyond_people": BEYOND_PEOPLE,
     "excess_identification_rate": EXCESS,
     "verbatim_rate": VERBATIM,
     "excess_verbatim_rate": EXCESS,

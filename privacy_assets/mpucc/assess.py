@@ -18,6 +18,7 @@ from privacy_assets.display.pictures import Drawn
 from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
+from privacy_assets.mpucc.copies_beyond_people import copies_beyond_people
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.preprocess import (
     CodedTable,
@@ -309,6 +310,7 @@ def assess_preprocessed(
             ]
         )
     scores = score(search, found, scored)
+    scores |= copies_beyond_people(tables.original, tables.synthetic, tables.n_codes, settings.confidence_level)
     if tables.control is not None and settings.calculate_baseline:
         scores |= scores_beside_control(search, scores, max_size=found.complete_size)
     # After the searches, because their memory is now free.

@@ -367,7 +367,7 @@ def _within(difference: float, reach: float) -> Estimate:
     return Estimate(difference, max(difference - reach, -1.0), min(difference + reach, 1.0))
 
 
-def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: int) -> NDArray[np.float64]:
+def probability_of_a_draw(n_equal: NDArray[Any], n_records: float, n_drawn: float) -> NDArray[np.float64]:
     """Return the probability that ``n_drawn`` of ``n_records`` records include at least one of ``n_equal``.
 
     Draws are without replacement, so it is 1 - C(n_records - n_equal, n_drawn) / C(n_records, n_drawn).

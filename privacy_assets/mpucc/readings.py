@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from privacy_assets.mpucc.copies_beyond_people import COPIES, LOW
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 
 WITHOUT_VALUE: Final = (
     *("privacy_risk_score", "overall_protection", "main_protection", "identification_rate"),
-    *("originals_singled_out", "score_at_control_size", "score_beyond_control"),
+    *("originals_singled_out", "score_at_control_size", "score_beyond_control", *COPIES),
 )
 """Scores that are None if records cannot be compared with people."""
 
@@ -21,7 +22,7 @@ Assessed = TypeVar("Assessed", bound=Any)
 
 
 def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTables], Assessed]) -> Assessed:
-    """Assess tables in both readings, and return the result with the larger risk.
+    """Assess tables in both readings, and return the result with the larger risk, and the larger share of copies.
 
     ``7`` and ``007`` may be one value or two: one person may have ``007`` and a hundred ``7``. Its settings have the
     number of distinct originals (or of people, with people) that equal others only because they are spelled alike.
@@ -31,7 +32,10 @@ def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTa
     n_alike = len(tables.as_written.original.subjects.weights) - len(tables.original.subjects.weights)
     for each in found:
         each.settings["originals_spelled_alike"] = n_alike
-    return max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
+    riskier = max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
+    copying = max(found, key=lambda each: each.scores.get(LOW) or -1.0)
+    riskier.scores.update({name: copying.scores[name] for name in COPIES})
+    return riskier
 
 
 def comparable_scores(scores: dict[str, Any], *, is_comparable: bool) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class Range(NamedTuple):
 
 
 RISK, SHARE, EXCESS = Range("below", 0, 1), Range("at_most", 0, 1), Range("below", -1, 1)
+BEYOND = Range("at_most", -1, 1)
 PROTECTION, WORTH = Range("above", 0, 1), Range("at_least", 0, 1)
 COUNT, SIZE = Range("at_most", 0, math.inf), Range("at_least", 1, math.inf)
 
@@ -198,6 +199,9 @@ RARE_VALUES_ADVICE = (
     "Coarsen or drop the named columns, or let the synthesizer redraw their rare values: the built-in synthesizers "
     "do so if `min_atom` in their settings is at least the number of people that the policy requires."
 )
+COPIES_ADVICE = (
+    "The records repeat people: use a synthesizer that copies less, such as smooth_cart, and no records of the source."
+)
 UTILITY_ADVICE = (
     "Use a synthesizer that preserves more of the relations between columns (smooth_cart; cart, with the extra "
     "trees, preserves even more, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out "
@@ -308,6 +312,17 @@ METRICS: Mapping[str, Metric] = {
             range=RISK,
             meaning="share of originals whom some synthetic record singles out; all that are published count",
             worst_for_copies=True,
+        ),
+        copies_beyond_people=Metric(
+            range=BEYOND,
+            meaning="lower end of the 95 % interval of the share of unique records of people that as many released "
+            "records have, minus the share that as many other people have; needs no control",
+            reading=Reading(
+                MPUCC,
+                lambda own, _: own.get("copies_beyond_people_interval_low"),
+                lambda own: [own.get(f"copies_beyond_people_interval_{end}") for end in ("low", "high")],
+            ),
+            advice=COPIES_ADVICE,
         ),
         excess_identification_rate=Metric(
             range=EXCESS,

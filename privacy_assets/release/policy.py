@@ -349,10 +349,11 @@ class Policy:
     def for_use_case(cls, use_case: str) -> "Policy":
         """Return the preset of a use case.
 
-        Synthetic side: a limit on ``privacy_risk_score``, no detected leakage, and no text or category value that fewer
-        than k people share (only a warning in `RARE_VALUES_WARN`). Anonymized side: a ``smallest_class`` of k, a
-        ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody, which
-        is an error if several rows of a person make it certain.
+        Synthetic side: a limit on ``privacy_risk_score``, no detected leakage, no more copies of people than people
+        are of each other, and no text or category value that fewer than k people share (only a warning in
+        `RARE_VALUES_WARN`). Anonymized side: a ``smallest_class`` of k, a ``max_reidentification_probability`` of
+        1 / k, and a warning if a sensitive value is certain for anybody, which is an error if several rows of a person
+        make it certain.
 
         Raises
         ------
@@ -366,6 +367,7 @@ class Policy:
         limits = (
             Limit("privacy_risk_score", USE_CASES[use_case]),
             Limit("leakage_detected", 0),
+            Limit("copies_beyond_people", 0),
             Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
             Limit("smallest_class", SMALLEST_CLASSES[use_case]),
             Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),

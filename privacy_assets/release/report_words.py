@@ -297,6 +297,11 @@ _SAYINGS: tuple[_Saying, ...] = (
     ),
     (
         MPUCC,
+        "Of the records that one person of half of the people has alone, as many released records have "
+        "{unique_records_released:%}, and the other half of the people {unique_records_of_others:%}.",
+    ),
+    (
+        MPUCC,
         "Larger combinations are too many to search. Of a sample of {any_size_records} synthetic records, "
         "{any_size_identification_rate:%} can be pinned to one original by some combination of any size (interval "
         "{any_size_interval_low:%} to {any_size_interval_high:%}).",

@@ -9,7 +9,7 @@ from typing import Any, Final
 ALGORITHM: Final = "algorithm"
 """The setting that records the algorithm of a result."""
 VERSIONS: Final[Mapping[str, int]] = {
-    "mpucc_assessment": 2,
+    "mpucc_assessment": 3,
     "disclosure_assessment": 3,
     "reidentification_assessment": 1,
     "semantic_assessment": 1,

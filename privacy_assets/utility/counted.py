@@ -126,8 +126,9 @@ def _condition(margin: Shares, is_ordered: bool, random: np.random.Generator) ->
         # The last bin, of missing values, is not in any range.
         order = np.arange(int(random.integers(max(n_bins - 1, 1))), max(n_bins - 1, 1))
     else:
-        # Bins that only a release can fill are in no set.
-        order = random.permutation(np.flatnonzero(margin))
+        # The bin before the last, of values that no original has, is in no set.
+        order = random.permutation(n_bins - 1)
+        order[order == n_bins - 2] = n_bins - 1
     n_kept = int(np.searchsorted(np.cumsum(margin[order]), wanted)) + 1
     kept = np.zeros(n_bins, np.bool_)
     kept[order[:n_kept]] = True

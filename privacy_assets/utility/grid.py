@@ -183,7 +183,7 @@ def _uniform(scale: Scale, n_bins: int, begins: NDArray[np.int64]) -> NDArray[np
         ends = scale.positions[np.concatenate([[0], begins, [scale.n_known - 1]])]
         shares[:n_known] = 0
         shares[: len(begins) + 1] = np.diff(ends) * (len(begins) + 1)
-    if not scale.is_ordered or scale.kind == "category":
+    if not scale.is_ordered:
         shares[-2] = 0
     shares[-1] = scale.has_missing
     return np.asarray(shares / shares.sum())

@@ -86,7 +86,7 @@ def uniform(values, bins, cuts):
     if cuts is not None:
         ends, n = [0.0, *cuts, 1.0], len(cuts) + 1
         shares = {b: (ends[b + 1] - ends[b]) * n if isinstance(b, int) else 0.0 for b in bins}
-    if UNSEEN in shares:
+    if OTHER in shares:  # Of ordered categories, nothing is joined.
         shares[UNSEEN] = 0.0
     shares[MISSING] = float(None in values)
     return {b: share / sum(shares.values()) for b, share in shares.items()}

@@ -20,6 +20,8 @@ def written(metric, value, place):
     """Return the entries of its place from which a figure is read."""
     if metric == LEAKAGE_DETECTED:
         return {LEAKAGE_DETECTED: None if value is None else bool(value), "detectable_share": 0.0}
+    if metric == "copies_beyond_people":
+        return {f"{metric}_interval_low": value}
     if place == UTILITY:
         return {f"{metric}_lower": value}
     if place == DISCLOSURE and metric.endswith("_excess"):

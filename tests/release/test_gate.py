@@ -67,7 +67,7 @@ def good_evidence(**changes) -> Evidence:
         recorded_digest="a",
         run_id="run",
         made_of=MADE_OF,
-        metrics={"privacy_risk_score": 0.05, "verbatim_copies": 1.0},
+        metrics={"privacy_risk_score": 0.05, "copies_beyond_people": 0.0, "verbatim_copies": 1.0},
         settings=SETTINGS,
     )
     disclosure = AssessmentEvidence(
@@ -186,6 +186,7 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "mpucc_assessment_can_see_copies",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
+        "copies_beyond_people_is_at_most_its_limit",
         "rare_values_released_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
     ]
@@ -311,7 +312,7 @@ def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
     decided = verdicts(POLICY, with_settings(algorithm=found), "s")
     blocks = [verdict for verdict in decided if verdict.blocks]
     assert [verdict.name for verdict in blocks] == ["mpucc_assessment_settings_meet_the_policy"]
-    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/2"
+    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/3"
     assert blocks[0].reason == expected
     assert "Assess again" in blocks[0].advice
 
@@ -344,6 +345,7 @@ def test_a_blind_column_leaves_no_figure_and_is_named():
         "mpucc_assessment_can_see_copies",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
+        "copies_beyond_people_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
     ]
     assert [name for name, verdict in decided.items() if not verdict.passed] == failed

@@ -31,6 +31,7 @@ EXAMPLES = {
         name: ({"utility_assessment": {f"{name}_lower": 0.6, f"{name}_upper": 0.7}}, 0.6)
         for name in (*FIGURES, *GROUP_FIGURES)
     },
+    "copies_beyond_people": ({"mpucc_assessment": {"copies_beyond_people_interval_low": 0.25}}, 0.25),
     "leakage_detected": ({"disclosure_assessment": {"leakage_detected": True, "detectable_share": 0.01}}, 1),
     "membership_advantage_upper": ({"reidentification_assessment": {"membership_advantage_upper": 0.4}}, 0.4),
     "smallest_class": ({"anonymity": {"k": 9, "k_people": 4}}, 4),

@@ -59,6 +59,7 @@ def test_a_limit_belongs_to_the_side_that_it_is_about():
     assert [limit.metric for limit in policy.limits_of("synthetic")] == [
         "privacy_risk_score",
         "leakage_detected",
+        "copies_beyond_people",
         "rare_values_released",
     ]
     assert [limit.metric for limit in policy.limits_of("anonymized")] == [
@@ -176,6 +177,7 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
     assert [(limit.metric, limit.value) for limit in stricter.limits] == [
         ("privacy_risk_score", 0.1),
         ("leakage_detected", 0),
+        ("copies_beyond_people", 0),
         ("rare_values_released", 0),
         ("smallest_class", 2),
         ("max_reidentification_probability", 0.5),

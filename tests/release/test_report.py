@@ -412,6 +412,7 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
         CONDITION,
         limit_verdict("privacy_risk_score", 0.04, 0.05),
         limit_verdict("leakage_detected", 0.0, 0),
+        limit_verdict("copies_beyond_people", 0.0, 0),
         limit_verdict("rare_values_released", 0.0, 0),
     )
     page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures={"rare_values": rare_values(0, 11)})
