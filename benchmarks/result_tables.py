@@ -12,6 +12,7 @@ from benchmarks.campaigns.undoable_changes import LATER, TRANSFORMATIONS
 from benchmarks.disclosure_leaks import BY_TABLE, LEAKS, SUBTLE
 from benchmarks.disclosure_tables import CHOSEN_ON, FIRST, KEPT_ASIDE
 from benchmarks.measurements import RESULTS, figure_name
+from benchmarks.nist import OURS, SUBMISSIONS
 from privacy_assets import __version__
 
 TOOLS = {
@@ -89,6 +90,20 @@ def leaks_by_table() -> str:
     return _table(["table", *BY_TABLE], rows)
 
 
+def nist_board() -> str:
+    """Return Markdown: the submissions to NIST's Collaborative Research Cycle, by our figures and by NIST's."""
+    figures = figures_of("nist")
+    rows = []
+    for name, words in SUBMISSIONS.items():
+        shown = [f"{figures[f'{name}_{own}']:.3f}" if f"{name}_{own}" in figures else "" for own in OURS[:2]]
+        copies = [f"{100 * figures[f'{name}_{own}']:.2f}" for own in OURS[2:5]]
+        theirs = [f"{figures[f'{name}_k_marginal']:.0f}", f"{figures[f'{name}_pmse']:.4f}"]
+        exact = f"{100 * figures[f'{name}_unique_exact_matches_percent']:.2f}"
+        rows.append([words, figures[f"{name}_columns"], *shown, *theirs, exact, *copies])
+    heads = ["submission", "columns", "`utility`", "by area", "k-marginal", "pMSE", "exact matches"]
+    return _table([*heads, "in other people", "in as many released", "beyond people"], rows)
+
+
 def figures_of(benchmark: str) -> Mapping[str, float]:
     """Return the figures that a benchmark kept for this version."""
     kept = json.loads((RESULTS / __version__ / f"{benchmark}.json").read_text(encoding="utf-8"))
@@ -110,6 +125,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "score_by_width": score_by_width,
     "leaks_seen": leaks_seen,
     "leaks_by_table": leaks_by_table,
+    "nist_board": nist_board,
 }
 """By the names of their places in the pages."""
 
