@@ -94,7 +94,7 @@ def releases(original: pd.DataFrame, data: Path):
     for k in (5, 50):
         made = anonymize(original, quasi_identifiers=KNOWN, k=k, method="lattice", hierarchies=levels)
         yield f"lattice_{k}", made.table, {"model": made, "hierarchies": levels}
-    yield "copula", synthesize(original, seed=0), {}
+    yield "copula", synthesize(original, method="gaussian_copula", seed=0), {}
     yield "smooth_cart", synthesize(original, method="smooth_cart", seed=0), {}
     yield "ctgan", pd.read_csv(data / "adult_syn_ctgan.csv"), {}
     yield "shuffled", shuffled(original), {}
@@ -145,7 +145,7 @@ def on_rand(measured: Measurements) -> None:
     judge = Judge(original, control)
     print("RAND Health Insurance Experiment")
     for name, made in (
-        ("rand_copula", synthesize(original, seed=0)),
+        ("rand_copula", synthesize(original, method="gaussian_copula", seed=0)),
         ("rand_cart", synthesize(original, method="cart", seed=0)),
         ("rand_smooth_cart", synthesize(original, method="smooth_cart", seed=0)),
         ("rand_shuffled", shuffled(original)),

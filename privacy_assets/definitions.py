@@ -2,9 +2,9 @@
 
 The table is the RAND Health Insurance Experiment (`privacy_assets.examples.rand_hie`), one row per person. Two releases
 are synthetic, made from the table with ages, incomes, counts and indices in bands, as its owner would generalize it
-before sharing it. One is made with the Gaussian copula, which learns margins and correlations. The other is made with
-CART, which preserves more of the data and therefore has more risk. The third releases the records themselves, from
-exact values, in classes with equal quasi-identifiers.
+before sharing it. One is made with `smooth_cart`, which learns from many people at a time. The other is made with CART,
+which preserves more of the data and therefore has more risk. The third releases the records themselves, from exact
+values, in classes with equal quasi-identifiers.
 
 The synthetic releases are in `quickstart.yaml` next to this file, where one line switches on a release with
 differential privacy.

@@ -55,7 +55,7 @@ def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_
     assert run.returncode == 0, run.stderr[-3000:]
     released = re.findall(r"RELEASED: (\S+)", run.stdout)
     assert [name.split("/releases/")[1].split("/")[:2] for name in released] == [
-        ["rand_hie_copula", "synthetic"],
+        ["rand_hie_smooth_cart", "synthetic"],
         ["rand_hie_records", "anonymized"],
     ]
     assert all(verify_release(directory).verified for directory in released)
@@ -102,7 +102,7 @@ def figures(quickstart):
         return read_artifact(private / release / f"{stage}.artifact")
 
     found = {}
-    for name in ("rand_hie_copula", "rand_hie_cart"):
+    for name in ("rand_hie_smooth_cart", "rand_hie_cart"):
         synthetic, original, control = (
             stored(name, stage).frames["table"] for stage in ("synthetic", "original", "control")
         )
@@ -114,7 +114,7 @@ def figures(quickstart):
         found[f"{short}_unseen"] = len(made & unseen)
         found[f"{short}_by_chance"] = round(len(made & unseen) / len(control) * len(original))
         found |= {"n_original": len(original), "n_control": len(control), "n_columns": len(columns)}
-    found["undetected"] = stored("rand_hie_copula", "disclosure_assessment").header["scores"]["detectable_people"]
+    found["undetected"] = stored("rand_hie_smooth_cart", "disclosure_assessment").header["scores"]["detectable_people"]
     stats = stored("rand_hie_records", "anonymized").header["stats"]
     found |= {name: stats[name] for name in ("n_rows", "n_classes", "smallest_class_people")}
     found |= {"loss": f"{stats['information_loss']:.1%}".replace("%", " %"), "n_sensitive": len(stats["sensitive"])}
@@ -133,7 +133,7 @@ def figures(quickstart):
     )
     found["stricter_loss"] = f"{stricter.stats['information_loss']:.1%}".replace("%", " %")
     original, control = (each.drop(columns=contract.person) for each in split_records(table, seed=0))
-    for method in ("gaussian_copula", "cart"):
+    for method in ("smooth_cart", "cart"):
         exact = assess_mpuccs(original, synthesize(original, method=method, seed=0), control, max_baseline_cols=3)
         found[f"exact_{method}"] = f"{exact.scores['privacy_risk_score']:.3f}"
     return found
@@ -164,8 +164,9 @@ def test_every_figure_of_the_readme_is_that_of_the_run(quickstart, figures):
             f"{POLICY.required.max_baseline_cols} columns",
             f"classes of at least {limits['smallest_class']:.0f} people",
             f"no record with fewer than {math.ceil(1 / limits['max_reidentification_probability'])} candidates",
-            f"refused with scores of {own['exact_gaussian_copula']} and {own['exact_cart']}",
-            f"| `rand_hie_copula` | {own['copula']} | {own['copula_copies']} | {own['copula_unseen']} | released |",
+            f"refused with scores of {own['exact_smooth_cart']} and {own['exact_cart']}",
+            f"| `rand_hie_smooth_cart` | {own['smooth_cart']} | {own['smooth_cart_copies']} | "
+            f"{own['smooth_cart_unseen']} | released |",
             f"| `rand_hie_cart` | {own['cart']} | {copies} | {unseen} | refused: `no_leakage_is_detected` |",
             f"| `rand_hie_records` | {own['n_classes']:,} | 3 people | 1/3 | {own['loss']} | released, with a warning: "
             f"`share_in_homogeneous_classes` is {own['certain']:.2f} |",
@@ -178,7 +179,7 @@ def test_every_figure_of_the_readme_is_that_of_the_run(quickstart, figures):
         ],
     )
     assert re.findall(NUMBER, left) == []
-    assert min(map(float, (own["exact_gaussian_copula"], own["exact_cart"]))) > limits["privacy_risk_score"]
+    assert min(map(float, (own["exact_smooth_cart"], own["exact_cart"]))) > limits["privacy_risk_score"]
 
 
 def test_every_figure_of_the_tutorial_is_that_of_the_run(quickstart, figures, capsys):
@@ -186,7 +187,7 @@ def test_every_figure_of_the_tutorial_is_that_of_the_run(quickstart, figures, ca
     page = (REPOSITORY / "docs" / "tutorial.md").read_text()
     own, usual, stricter = figures, limits_of("internal_analytics"), limits_of("research_sharing")
     capsys.readouterr()
-    assert main(["verify", str(directory / "releases" / "rand_hie_copula" / "synthetic" / "latest")]) == 0
+    assert main(["verify", str(directory / "releases" / "rand_hie_smooth_cart" / "synthetic" / "latest")]) == 0
     verified = in_one_line(re.sub(r"\S*/releases/", "releases/", capsys.readouterr().out))
     verified = re.sub(r"(fingerprint \w{12})\w+", r"\1...", verified).partition(" It is not signed")[0]
     certain, share = own["certain"], stricter["share_in_homogeneous_classes"]
@@ -212,7 +213,7 @@ def test_every_figure_of_the_tutorial_is_that_of_the_run(quickstart, figures, ca
             f"share_in_homogeneous_classes is {certain:.3f} (exactly {certain!r}); expected at most {share}.",
             f"into classes of at least {k},",
             f"an information loss of {own['stricter_loss']} instead of {own['loss']}.",
-            f"its score of {own['copula']} depends on the records",
+            f"its score of {own['smooth_cart']} depends on the records",
             "Python 3.11, 3.12 or 3.13",
         ],
     )
@@ -223,7 +224,7 @@ def test_the_figures_of_the_copula_beside_mst_are_those_of_the_same_split():
     contract = rand_hie_contract(banded=True)
     split = split_records(contract.admit(load_rand_hie(banded=True)), seed=1)
     original, control = (each.drop(columns=contract.person) for each in split)
-    synthetic = synthesize(original, seed=0)
+    synthetic = synthesize(original, method="gaussian_copula", seed=0)
     score = assess_mpuccs(original, synthetic, control, max_baseline_cols=3).scores["privacy_risk_score"]
     worth = assess_utility(original, synthetic, control).scores
     page = (REPOSITORY / "docs" / "differential-privacy.md").read_text()
@@ -240,7 +241,7 @@ def test_the_quickstart_says_how_far_its_stages_are(quickstart):
 
 def test_the_release_is_what_its_manifest_says_and_the_command_verifies_it(quickstart, capsys):
     directory, _ = quickstart
-    latest = directory / "releases" / "rand_hie_copula" / "synthetic" / "latest"
+    latest = directory / "releases" / "rand_hie_smooth_cart" / "synthetic" / "latest"
     assert main(["verify", str(latest)]) == 0
     assert "4,730 records" in capsys.readouterr().out
     manifest = json.loads((latest / "manifest.json").read_text())
@@ -282,7 +283,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
     keys = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     stages = ["source", "original", "control", "synthetic", "preprocessed", "mpucc_assessment"]
     stages += ["disclosure_assessment", "synthetic_release"]
-    synthetic = {f"{name}/{stage}" for name in ("rand_hie_copula", "rand_hie_cart") for stage in stages}
+    synthetic = {f"{name}/{stage}" for name in ("rand_hie_smooth_cart", "rand_hie_cart") for stage in stages}
     of_records = ("source", "anonymized", "reidentification_assessment", "anonymized_release")
     assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in of_records}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}

@@ -32,6 +32,7 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
 }
 """Built-in synthesizers by name; the classes are imported on demand (`synthesizer_class`)."""
 
+DEFAULT_SYNTHESIZER: Final = "smooth_cart"
 MIN_RECORDS: Final = 2
 MOST_ROWS_HERE: Final = 10_000_000
 """Rows that a method learns from in this process if there is an engine; `smooth_cart` takes about 0.4 GB a million."""
@@ -73,7 +74,7 @@ class SyntheticRecords(NamedTuple):
 def synthesize(
     original: pd.DataFrame,
     *,
-    method: str | Synthesizer = "gaussian_copula",
+    method: str | Synthesizer = DEFAULT_SYNTHESIZER,
     n_records: int | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,

@@ -145,7 +145,7 @@ def look_at_it(reader, ids):
     page = reader.page
     reader.on("/")
     page.get_by_text("Lineage", exact=True).first.click()
-    reader.sees("Global asset lineage", "rand_hie_cart", "rand_hie_copula", "rand_hie_records")
+    reader.sees("Global asset lineage", "rand_hie_cart", "rand_hie_smooth_cart", "rand_hie_records")
     reader.finds("Open the address that it prints, then **Lineage**.")
     reader.finds("Each release is a group.")
 
@@ -277,15 +277,15 @@ def see_a_refusal(reader):
     reader.finds(f"The price is an information loss of {price}.")
     reader.finds("The manifest of the new release counts the refusal.")
 
-    reader.on(f"/locations/{LOCATION}/asset-groups/rand_hie_copula/lineage")
+    reader.on(f"/locations/{LOCATION}/asset-groups/rand_hie_smooth_cart/lineage")
     page.locator("svg foreignObject").get_by_text("synthetic_release", exact=True).first.click()
     run_id, status = reader.run_of("Materialize selected")
     assert status == "FAILURE"
     reader.on(f"/runs/{run_id}")
-    page.get_by_text("synthetic_release was refused: privacy_risk_score is 0.171").first.wait_for()
+    page.get_by_text("synthetic_release was refused: privacy_risk_score is 0.188").first.wait_for()
     reader.finds(
-        "The synthetic release `rand_hie_copula` is also refused under this policy: its score of 0.171 depends on the "
-        "records, and a larger k does not change it."
+        "The synthetic release `rand_hie_smooth_cart` is also refused under this policy: its score of 0.188 depends on "
+        "the records, and a larger k does not change it."
     )
     reader.finds(
         "See [Synthetic records](synthetic.md#when-they-are-refused) for settings that do, and [Choose among "

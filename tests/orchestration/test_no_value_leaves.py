@@ -200,7 +200,7 @@ def test_the_search_would_find_a_leak(project, capfd):
 
 
 @pytest.mark.filterwarnings("ignore:odd value")
-@pytest.mark.parametrize("method", ["external", "gaussian_copula", CART])
+@pytest.mark.parametrize("method", ["external", "gaussian_copula", "smooth_cart", CART])
 def test_success_shows_no_cell(project, capfd, method):
     synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
     definitions = project.definitions(source=loud_source, **synthetic, limit=ADMITS, formats=("csv",))

@@ -1,5 +1,7 @@
 """The copula's margins and dependence; adult's figures need the UCI table, see `adult`."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,11 +11,13 @@ from hypothesis import strategies as st
 
 from privacy_assets.synthesis.gaussian_copula import GaussianCopula, order_by_association, positive_definite
 from privacy_assets.synthesis.number_lines import interval_knots, rare_runs
-from privacy_assets.synthesis.synthesize import synthesize
+from privacy_assets.synthesis.synthesize import synthesize as synthesize_by
 from tests.examples import examples
 from tests.people import every_kind
 from tests.shared_data import shared_file
 from tests.synthesis.fidelity import marginals_and_pairs, verbatim_share
+
+synthesize = partial(synthesize_by, method="gaussian_copula")
 
 
 def mixed_population(n_rows=8000, seed=1):

@@ -79,7 +79,7 @@ class Release:
     )
     synthetic: Synthesis | ExternalSynthetic | None = setting(
         None,
-        "How synthetic records are made. By default the Gaussian copula makes them, unless only anonymized is "
+        "How synthetic records are made. By default smooth_cart makes them, unless only anonymized is "
         "given: then there are no synthetic records.",
         {"method": "cart"},
     )

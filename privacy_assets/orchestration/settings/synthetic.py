@@ -17,7 +17,7 @@ from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.private.settings import MST, MstSettings
 from privacy_assets.synthesis.redraw import MIN_ATOM
 from privacy_assets.synthesis.split import check_split_settings
-from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
+from privacy_assets.synthesis.synthesize import DEFAULT_SYNTHESIZER, Synthesizer, check_setting, resolve_synthesizer
 
 SYNTHETIC_PEOPLE = "synthetic_people"
 """Stage of the synthetic person of each synthetic record, which is never released."""
@@ -62,8 +62,8 @@ class Synthesis:
     """
 
     method: str | Synthesizer = setting(
-        "gaussian_copula",
-        "gaussian_copula, smooth_cart or cart (extra trees), mst (differentially private, extra dp), or the Python "
+        DEFAULT_SYNTHESIZER,
+        "smooth_cart, gaussian_copula or cart (extra trees), mst (differentially private, extra dp), or the Python "
         "path of your own synthesizer.",
         "cart",
     )

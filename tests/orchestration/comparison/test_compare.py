@@ -130,14 +130,14 @@ def test_figures_are_those_of_the_functions_that_a_release_uses(options):
     assert found["n_made"] == 1
 
     original, control = split_records(table, seed=seeds.split)
-    runs = options.runs[options.runs["candidate"] == "gaussian_copula"]
+    runs = options.runs[options.runs["candidate"] == "smooth_cart"]
     worth = [
         assess_utility(original, synthesize(original, seed=seed), control, seed=seeds.judge).scores["utility"]
         for seed in seeds.repeats
     ]
     assert runs["utility"].tolist() == pytest.approx(worth)
     assert len(set(worth)) == 2
-    assert row_of(options, "gaussian_copula")["utility"] == pytest.approx(np.mean(worth))
+    assert row_of(options, "smooth_cart")["utility"] == pytest.approx(np.mean(worth))
 
 
 def test_a_candidate_that_cannot_be_made_is_listed_with_its_reason_and_the_others_go_on(options):
@@ -157,11 +157,11 @@ def test_the_policy_refuses_here_what_it_would_refuse_there(options):
     assert refused["reason"] == f"smallest_class is {refused['smallest_class']:g}; expected at least 5"
     assert refused["utility"] > 0.9
     assert options.best("anonymized") in ("k=5", "suppressing")
-    assert row_of(options, "gaussian_copula k=3")["n_made"] == 2
+    assert row_of(options, "smooth_cart k=3")["n_made"] == 2
 
 
 def test_the_settings_to_paste_have_new_seeds_and_are_yaml(options):
-    pasted = [yaml.safe_load(options.yaml("gaussian_copula k=3")) for _ in range(2)]
+    pasted = [yaml.safe_load(options.yaml("smooth_cart k=3")) for _ in range(2)]
     assert pasted[0]["synthetic"]["seed"] != pasted[1]["synthetic"]["seed"]
     assert pasted[0]["split"]["seed"] != pasted[1]["split"]["seed"]
     assert not OptionsSettings(seed=4).are_seeds_of(pasted[0]["synthetic"]["seed"], pasted[0]["split"]["seed"])
@@ -169,7 +169,7 @@ def test_the_settings_to_paste_have_new_seeds_and_are_yaml(options):
         del each["synthetic"]["seed"], each["split"]["seed"]
     assert pasted[0] == {
         "split": {"train_fraction": 0.8},
-        "synthetic": {"method": "gaussian_copula"},
+        "synthetic": {"method": "smooth_cart"},
         "generalize_synthetic": {"k": 3},
     }
     assert yaml.safe_load(options.yaml("suppressing")) == {"anonymized": {"k": 5, "max_suppression": 0.02}}

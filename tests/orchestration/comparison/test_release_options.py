@@ -79,7 +79,7 @@ def test_a_refusal_names_what_would_be_admitted_and_the_pasted_settings_are_rele
     result = project.run(definitions, STAGE)
     assert result.success, failure_of(result)
     options, shown = stored(project), shown_of(result)
-    assert options.table["candidate"].tolist() == ["k=3", "k=8", "gaussian_copula"]
+    assert options.table["candidate"].tolist() == ["k=3", "k=8", "smooth_cart"]
     assert shown["candidates_compared"] == shown["candidates"] == 3
     assert shown["recommended_anonymized"] == "k=8" == options.best("anonymized")
     assert "anonymized:\n  k: 8" in shown["settings_to_paste"]
@@ -141,7 +141,7 @@ def test_synthetic_records_made_afresh_are_released_and_counted_without_their_as
     settings = settings_of(anonymized=None, synthetic=Synthesis(), options=options)
     definitions = project.definitions(**settings)
     assert project.run(definitions, "source", STAGE).success
-    pasted = yaml.safe_load(stored(project).yaml("gaussian_copula"))
+    pasted = yaml.safe_load(stored(project).yaml("smooth_cart"))
     assert {pasted["split"]["seed"], pasted["synthetic"]["seed"]} <= {*range(next(new_seeds))}
     made = {"split": Split(**pasted["split"]), "synthetic": Synthesis(**pasted["synthetic"]), "options": None}
     result = project.run(project.definitions(**settings | made))
@@ -215,7 +215,7 @@ def test_a_split_that_is_given_is_divided_again(project):
     assert result.success, failure_of(result)
     options = stored(project)
     assert options.table["n_made"].tolist() == [1, 2]
-    assert "split" not in yaml.safe_load(options.yaml("gaussian_copula"))
+    assert "split" not in yaml.safe_load(options.yaml("smooth_cart"))
     assert options.table["n_originals"].tolist() == [1_600, 1_280]
 
 

@@ -564,8 +564,7 @@ CASES = {
         settings=(
             {"min_atom": 9},
             {"leaves": 4},
-            "'gaussian_copula' has no settings ['leaves']. It has ['min_atom', 'min_interval', "
-            "'max_discrete', 'smoothing']",
+            "'smooth_cart' has no settings ['leaves']. It has ['min_people', 'smoothing', 'min_atom', 'group']",
         ),
     ),
     "Synthesis.external": (
