@@ -122,6 +122,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         needs="scores.single_out_records",
         score=lambda own, _: own["singled_out"],
         share_of="singled out",
+        weight=4.0,
     ),
     "linkability": Criterion(
         words="linkability",
@@ -133,6 +134,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         needs="scores.link_records",
         score=lambda own, _: own["linked"],
         share_of="whose records can be linked",
+        weight=4.0,
     ),
     "inference_exact": Criterion(
         words="inference by claims",
@@ -184,7 +186,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         "by little.",
         needs="scores.count_rare_values",
         score=lambda own, _: own["is_rare"].sum(axis=0),
-        weight=4.0,
+        weight=8.0,
     ),
     "shifted_copies": Criterion(
         words="shifted copies",
@@ -213,7 +215,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         "Use a synthesizer whose records need no filter, and draw again.",
         needs="scores.measure_distances",
         score=_is_absent,
-        weight=4.0,
+        weight=8.0,
         finds_copies=False,
         direction="fewer",
     ),
@@ -227,7 +229,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         "from them.",
         needs="scores.guess_from_nearest",
         score=lambda own, whole: -_surprise_of_guesses(own, whole),
-        weight=4.0,
+        weight=8.0,
         finds_copies=False,
         direction="fewer",
     ),

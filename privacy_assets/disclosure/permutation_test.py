@@ -86,7 +86,7 @@ def sums_to_decide(
     """Return the originals' sums by criterion, the real division first, then random ones.
 
     There are ten times as many random ones, at most `MOST_PERMUTATIONS`, if that could change whether the smallest
-    adjusted p value is at most the level: otherwise a criterion of weight 4 would have to exceed all divisions.
+    adjusted p value is at most the level: otherwise a heavy criterion would have to exceed all divisions.
     ``scores`` are of shape (n_people, n_scores), the last ones those of the last criterion.
     """
     drawn = permuted_sums(scores, n_original, n_permutations, rng, on_done)

@@ -113,8 +113,10 @@ def test_without_the_key_nothing_changes_and_with_it_only_the_new_criterion_is_a
     without = assess_disclosure(original, synthetic.drop(columns="trace"), control, person="customer")
     found = assessed(original, synthetic, control)
     assert list(found.criteria["criterion"]) == [*without.criteria["criterion"], "nearest_person"]
-    same = ["criterion", "original", "control", "excess", "low", "high", "p_value"]
+    same = ["criterion", "original", "control", "excess", "low", "high"]
     assert found.criteria[same][:-1].equals(without.criteria[same])
+    # There may be more random divisions of one of them.
+    assert np.allclose(found.criteria["p_value"][:-1], without.criteria["p_value"], atol=0.05)
     assert not any(name.startswith("nearest_person") for name in without.scores)
     assert (without.settings["synthetic_person"], found.settings["synthetic_person"]) == (None, "trace")
 
