@@ -88,7 +88,8 @@ ATTACKED = ("adult", "rand", "MedExp", "CPS1988", "Schooling", "bwght")
 ATTACKED_ASIDE = ("NMES1988", "Benefits", "VietNamI", "yrbss")
 LEAKED = (0.05, 0.15, 0.0)
 """Shares of the originals of whom a value leaks."""
-FOUND_OF_ATTACKERS = 70 / 96
+FOUND_OF_ATTACKERS = 70 / 80
+"""Share, at least, of what is found if all other columns are dropped, of tables with a named attacker."""
 SECONDS_OF_ADULT, SECONDS_OF_A_MILLION, GIB_OF_A_MILLION = 18.0, 130.0, 4.0
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1)
 SIZES = (300, 1_000, 3_000, 10_000, 30_000)
@@ -208,8 +209,8 @@ def count_attackers(made: Mapping[str, Callable[[], pd.DataFrame]], n_seeds: int
         if not total:
             continue
         for words in ("one secret", "three secrets"):
-            least = FOUND_OF_ATTACKERS * total["cases"]
-            said = f"{group}, {words} named: {total[words]} of {total['cases']} found; at least {least:.0f}"
+            least = FOUND_OF_ATTACKERS * total["no other columns"]
+            said = f"{group}, {words} named: {total[words]} of {total['cases']} found; at least {least:.1f}"
             measured.check(f"{said} (no other columns: {total['no other columns']})", total[words] >= least)
             check_share(f"{group}, {words} named", np.array([honest[words], honest["cases"]]), measured)
 

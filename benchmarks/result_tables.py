@@ -47,21 +47,6 @@ def changes_not_tried() -> str:
     return _table(["change", "undone by", "what is missing"], LATER)
 
 
-def score_by_width() -> str:
-    """Return Markdown: the score of the mpUCC assessment by the number of columns, next to that of other people."""
-    figures = figures_of("score_by_width")
-    names = ("privacy_risk_score", "score_at_control_size", "score_of_control", "score_beyond_control")
-    widths = sorted({int(name.split("_")[1]) for name in figures if name.startswith("columns_")})
-    rows = []
-    for width in widths:
-        honest, copied = (
-            {name: figures.get(f"columns_{width}_copied_{share}_{name}") for name in names} for share in (0, 20)
-        )
-        shown = [*honest.values(), copied["score_beyond_control"]]
-        rows.append([width, *("no value" if value is None else f"{value:.3f}" for value in shown)])
-    return _table(["columns", *(f"`{name}`" for name in names), "the same, a fifth copied"], rows)
-
-
 def leaks_seen() -> str:
     """Return Markdown: in how many tables each leak is found, by the test, by other tools and by plain attacks."""
     leaks, peers = figures_of("disclosure_leaks"), figures_of("disclosure_peers")
@@ -122,7 +107,6 @@ def _cell(cell: object) -> str:
 TABLES: Mapping[str, Callable[[], str]] = {
     "changes_tried": changes_tried,
     "changes_not_tried": changes_not_tried,
-    "score_by_width": score_by_width,
     "leaks_seen": leaks_seen,
     "leaks_by_table": leaks_by_table,
     "nist_board": nist_board,

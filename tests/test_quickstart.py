@@ -295,6 +295,8 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "synthetic_keeps_the_contract",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
+        "originals_singled_out_is_below_its_limit",
+        "exposed_share_is_below_its_limit",
         "copies_beyond_people_is_at_most_its_limit",
         "rare_values_released_is_at_most_its_limit",
         "mpucc_assessment_settings_meet_the_policy",

@@ -1,6 +1,7 @@
 """The command `privacy_assets` on single stages: what it prints, its exit codes, and that it makes no release."""
 
 import json
+import re
 import warnings
 
 import pandas as pd
@@ -34,6 +35,10 @@ def test_a_draft_is_printed_written_decided_and_checked(folder, capsys):
     printed = said(capsys, "draft", "people.csv")
     drafted = yaml.safe_load(printed.out)
     assert drafted["attributes"]["source"] == {"file": "people.csv"}
+    assert drafted["attributes"]["split"] == {"train_fraction": "auto"}
+    of_sides = re.findall(r"(?m)^  # Under research_sharing: .+$", printed.out)
+    assert len(of_sides) == 2
+    assert "300 people are in classes of at least 5" in of_sides[1]
     assert "It contains categories of plan" in printed.err
     written = said(capsys, "draft", "people.csv", "-o", "release.yaml")
     assert written.out == ""

@@ -129,14 +129,24 @@ MUTANTS = (
         ),
         # Figures.
         (
-            "passed = limit.holds_for(value)",
-            "passed = value is None or limit.holds_for(value)",
+            'passed = outcome == "met"',
+            'passed = value is None or outcome == "met"',
             GATE,
             f"{RUNS} -k without_the_limited_figure",
         ),
         (
-            "if incomparable and not (METRICS[limit.metric].is_yes_no and value):",
-            "if incomparable and not METRICS[limit.metric].is_yes_no:",
+            "metric: value if is_known or (value and METRICS[metric].is_yes_no) else None",
+            "metric: value if is_known else None",
+            GATE,
+        ),
+        (
+            "is_known = not why_incomparable(name, evidence)",
+            "is_known = True",
+            GATE,
+        ),
+        (
+            'severity: Severity = "error" if limit.blocks and outcome != "beyond" else "warn"',
+            'severity: Severity = "error" if limit.blocks and outcome == "met" else "warn"',
             GATE,
         ),
         (

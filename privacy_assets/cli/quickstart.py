@@ -58,7 +58,7 @@ def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: s
         if "score" in evaluation.metadata:
             warns = evaluation.severity == dg.AssetCheckSeverity.WARN and not evaluation.passed
             print(f"  {'passed' if evaluation.passed else 'warns ' if warns else 'FAILED'}  {evaluation.description}")
-            if warns:
+            if warns and "advice" in evaluation.metadata:
                 print(f"          Advice: {evaluation.metadata['advice'].value}")
     released = [
         event.materialization.metadata["privacy_assets/release"].value

@@ -13,8 +13,26 @@ from numpy.typing import NDArray
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import blind_columns
 from privacy_assets.disclosure.criteria import Evidence, weights_of
+from privacy_assets.disclosure.exposed import (
+    SHARE_OF_LEVEL,
+    ColumnSet,
+    Exposure,
+    column_sets,
+    exposed_scores,
+    measure_exposure,
+    share_in_homogeneous_cells,
+    smallest_shared_cell,
+    worst_exposure,
+)
 from privacy_assets.disclosure.membership import measure_membership
-from privacy_assets.disclosure.people import MOST_PAIRS, OfPeople, draw_people, effect_of_copies, people_to_examine
+from privacy_assets.disclosure.people import (
+    MOST_PAIRS,
+    OfPeople,
+    PlantedCopies,
+    draw_people,
+    effect_of_copies,
+    people_to_examine,
+)
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
@@ -35,6 +53,7 @@ from privacy_assets.disclosure.scores import (
     Workers,
     gather_evidence,
     score_all,
+    score_records,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
@@ -64,6 +83,7 @@ def assess_disclosure(
     sample: int | None = None,
     person: str | None = None,
     synthetic_person: str | None = None,
+    quasi_identifiers: Sequence[str] = (),
     invented: Sequence[str] = (),
     published_before: Sequence[pd.DataFrame] = (),
     n_threads: int | None = None,
@@ -96,6 +116,8 @@ def assess_disclosure(
     synthetic_person : str, optional
         Column of the synthetic table with the synthetic person of each row. It adds the criterion ``nearest_person``,
         and is compared only if the original has it, too.
+    quasi_identifiers : sequence of str
+        Columns that are also tested without the others, as are columns that depend on each other but on no others.
     invented : sequence of str
         Columns of invented values, such as names by a generator: nobody knows them, if nine in ten are nobody's.
     published_before : sequence of DataFrame
@@ -123,7 +145,9 @@ def assess_disclosure(
     Cost: a pass over all records for each set, and a pass over all pairs of examined real and synthetic records.
     Definitions and limits: ``docs/disclosure.md``.
     """
-    settings = DisclosureSettings(_names(sensitive), _names(known), max_known, n_permutations, seed, sample)
+    settings = DisclosureSettings(
+        _names(sensitive), _names(known), _names(quasi_identifiers), max_known, n_permutations, seed, sample
+    )
     n_used = threads_to_use(n_threads)
     if control is None:
         raise InvalidTableError(
@@ -186,7 +210,12 @@ class ExaminedCriteria(NamedTuple):
 
 
 def examine_criteria(
-    records: PooledRecords, attack: Attack, n_permutations: int, workers: Workers, divisions: np.random.Generator
+    records: PooledRecords,
+    attack: Attack,
+    n_permutations: int,
+    workers: Workers,
+    divisions: np.random.Generator,
+    level: float = LEVEL,
 ) -> ExaminedCriteria:
     """Score the people, and test whether the scores of the originals are higher than those of the controls."""
     evidence = gather_evidence(records, attack, workers)
@@ -196,7 +225,7 @@ def examine_criteria(
     whole, units = as_integers(scores)
     n_original, weights = of_people.n_original, weights_of(asked)
     report = workers.counter("permutations", n_permutations)
-    sums = sums_to_decide(whole, n_original, n_permutations, weights, LEVEL, divisions, report)
+    sums = sums_to_decide(whole, n_original, n_permutations, weights, level, divisions, report)
     p = p_values(sums)
     scores = np.column_stack([scores[:, : len(asked) - 1], scores[:, len(asked) - 1 :].mean(axis=1)])
     whole, units = whole[:, : len(asked)], units[: len(asked)]
@@ -208,19 +237,99 @@ def find_power(
     examined: ExaminedCriteria,
     records: PooledRecords,
     attack: Attack,
-    n_permutations: int,
     workers: Workers,
-    divisions: np.random.Generator,
     others: np.random.Generator,
-) -> tuple[NDArray[np.float64], list[int | None]]:
-    """Return the p values of the comparison of originals and controls by column, and detectable people by criterion."""
-    of_people = examined.of_people
-    report = workers.counter("comparison of originals and controls", n_permutations)
-    split = compare_sides(records, attack.rows, n_permutations, divisions, report)
-    effect = effect_of_copies(records, attack, examined.evidence, examined.scores, of_people, workers, others)
-    n_original = of_people.n_original
+    level: float = LEVEL,
+) -> tuple[list[int | None], PlantedCopies]:
+    """Return how many copied people each criterion would have detected, and what planted copies add to the scores."""
     tested = examined.sums, examined.whole, examined.units, examined.weights
-    return split, detectable_people(*tested, effect, n_original, LEVEL, others)
+    scored = examined.evidence, examined.scores, examined.of_people
+    effect = effect_of_copies(records, attack, *scored, workers, others)
+    return detectable_people(*tested, effect, examined.of_people.n_original, level, others), effect
+
+
+def compare_split(
+    records: PooledRecords, attack: Attack, n_permutations: int, workers: Workers, divisions: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return by column the p value of the comparison of originals and controls, without any synthetic record."""
+    report = workers.counter("comparison of originals and controls", n_permutations)
+    return compare_sides(records, attack.rows, n_permutations, divisions, report)
+
+
+class TestedAlone(NamedTuple):
+    """The test of some columns without the others; ``adjusted`` p values count as much as those of all columns."""
+
+    columns: list[str]
+    is_asked: bool
+    adjusted: dict[str, float]
+    detectable_share: float | None
+    exposure: Exposure | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the settings of the assessment say."""
+        share = None if self.exposure is None else self.exposure.share
+        return {
+            "columns": self.columns,
+            "adjusted_p_value": min(self.adjusted.values()),
+            "detectable_share": self.detectable_share,
+            "exposed_share": share,
+        }
+
+
+def attack_on(attack: Attack, places: Sequence[int]) -> Attack:
+    """Return the attack with some columns alone, of which the attacker knows the same, or all if that is only one."""
+    known = [place for place, j in enumerate(places) if j in set(attack.known.tolist())]
+    return replace(attack, known=np.array(known if len(known) > 1 else range(len(places))), named=(), earlier=None)
+
+
+def _test_alone(
+    records: PooledRecords,
+    attack: Attack,
+    own: ColumnSet,
+    settings: DisclosureSettings,
+    level: float,
+    workers: Workers,
+    rngs: Sequence[np.random.Generator],
+) -> TestedAlone:
+    chosen = records.only(own.places)
+    on_them = attack_on(attack, own.places)
+    examined = examine_criteria(chosen, on_them, settings.n_permutations, workers, rngs[0], level)
+    copied, effect = find_power(examined, chosen, on_them, workers, rngs[1], level)
+    adjusted = np.minimum(examined.adjusted * (LEVEL / level), 1.0).tolist()
+    asked = on_them.criteria(chosen)
+    n_original = examined.of_people.n_original
+    return TestedAlone(
+        list(chosen.columns),
+        own.is_asked,
+        dict(zip(asked, adjusted, strict=True)),
+        min((n / n_original for n in copied if n is not None), default=None),
+        _exposure(chosen, on_them, examined, effect, workers, rngs[1]),
+    )
+
+
+def _exposure(
+    records: PooledRecords,
+    attack: Attack,
+    examined: ExaminedCriteria,
+    effect: PlantedCopies,
+    workers: Workers,
+    others: np.random.Generator,
+) -> Exposure | None:
+    """Measure the exposure; if there are more synthetic records than originals, also of a draw of as many.
+
+    Publishing more records beside copies of originals does not make the copies fewer.
+    """
+    n_original, asked = examined.of_people.n_original, attack.criteria(records)
+    found = [measure_exposure(asked, examined.scores, effect, n_original)]
+    n_most = int((records.people < records.n_original_people).sum())
+    if records.n_synthetic > n_most:
+        draw = records.drawn(np.sort(others.choice(records.n_synthetic, n_most, replace=False)))
+        alone = replace(attack, named=(), earlier=None)
+        evidence, asked = gather_evidence(draw, alone, workers), alone.criteria(draw)
+        scores = examined.of_people.mean(score_records(asked.values(), evidence, evidence))
+        added = effect_of_copies(draw, alone, evidence, scores, examined.of_people, workers, others)
+        found.append(measure_exposure(asked, scores, added, n_original))
+    return worst_exposure(found)
 
 
 def is_answered(n_detectable: int, split_p_value: float) -> bool:
@@ -237,13 +346,23 @@ def _assess(
     divisions: np.random.Generator,
     others: np.random.Generator,
 ) -> DisclosureAssessment:
-    examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
+    sets = column_sets(records, settings.quasi_identifiers)
+    level, n_permutations = LEVEL * SHARE_OF_LEVEL if sets else LEVEL, settings.n_permutations
+    examined = examine_criteria(records, attack, n_permutations, workers, divisions, level)
     evidence, of_people = examined.evidence, examined.of_people
-    split, copied = find_power(examined, records, attack, settings.n_permutations, workers, divisions, others)
+    split = compare_split(records, attack, n_permutations, workers, divisions)
+    copied, effect = find_power(examined, records, attack, workers, others, level)
+    exposure = _exposure(records, attack, examined, effect, workers, others)
+    of_each, rngs = (LEVEL - level) / max(len(sets), 1), (divisions, others)
+    alone = [_test_alone(records, attack, own, settings, of_each, workers, rngs) for own in sets]
     rows, n_original = [], of_people.n_original
+    # A criterion counts by the columns on which it shows most; together, the false alarms are at most the level.
+    least = np.minimum(examined.adjusted * (LEVEL / level), 1.0)
+    for j, name in enumerate(attack.criteria(records)):
+        least[j] = min(least[j], *(each.adjusted.get(name, 1.0) for each in alone), 1.0)
     closeness = of_people.mean(-evidence["relative_distance"][:, None])[:, 0]
     asked = attack.criteria(records).items()
-    for j, ((name, criterion), adjusted) in enumerate(zip(asked, examined.adjusted, strict=True)):
+    for j, ((name, criterion), adjusted) in enumerate(zip(asked, least, strict=True)):
         own = examined.scores[:, j]
         difference = difference_of_shares if criterion.share_of else difference_of_means
         excess = difference(own[:n_original], own[n_original:])
@@ -255,7 +374,14 @@ def _assess(
     names = ("criterion", "direction", "weight", *figures)
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
-        _overall(criteria, float(split.min()), records, of_people)
+        _overall(criteria, float(split.min()), records, of_people, alone)
+        | exposed_scores(exposure, [(each.exposure, each.is_asked) for each in alone])
+        | {
+            "smallest_shared_cell": smallest_shared_cell(records),
+            "share_in_homogeneous_cells": share_in_homogeneous_cells(
+                records, settings.quasi_identifiers, settings.sensitive
+            ),
+        }
         | _inferred(records, evidence, of_people, settings.sensitive or records.columns)
         | measure_membership(closeness, n_original, settings.seed),
         criteria,
@@ -272,6 +398,7 @@ def _assess(
             "n_published_before": 0 if attack.earlier is None else attack.earlier.n_synthetic - records.n_synthetic,
             "precision": records.precision,
             "n_divisions": len(examined.sums),
+            "tested_alone": [each.to_json() for each in alone],
             "compared_share": float(evidence["compared_share"]),
             "confidence_level": CONFIDENCE,
             "level": LEVEL,
@@ -285,13 +412,21 @@ def _assess(
 
 
 def _overall(
-    criteria: pd.DataFrame, split_p_value: float, records: PooledRecords, of_people: OfPeople
+    criteria: pd.DataFrame,
+    split_p_value: float,
+    records: PooledRecords,
+    of_people: OfPeople,
+    alone: Sequence[TestedAlone],
 ) -> dict[str, Any]:
     least = float(criteria["adjusted_p_value"].min())
     shares = criteria["detectable_share"].dropna()
-    share = float(shares.min()) if len(shares) else None
+    on_all = float(shares.min()) if len(shares) else None
+    on_each = [on_all, *(each.detectable_share for each in alone if each.is_asked)]
+    known = [own for own in on_each if own is not None]
+    share = max(known) if len(known) == len(on_each) else None
     n_original = records.n_original_people
-    is_seen = is_answered(len(shares), split_p_value) and not blind_columns(records.unknown_values)
+    n_detectable = 0 if share is None else len(shares)
+    is_seen = is_answered(n_detectable, split_p_value) and not blind_columns(records.unknown_values)
     scores: dict[str, Any] = {
         "leakage_detected": True if least <= LEVEL else (False if is_seen else None),
         "adjusted_p_value": least,

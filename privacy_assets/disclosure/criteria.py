@@ -54,6 +54,8 @@ class Criterion:
         Its p value counts as this many times itself, so that heavier criteria leave more of the level to others.
     finds_copies : bool
         Whether copies of whole records raise its score; if not, it has no detectable share.
+    counts_copies : bool
+        Whether its excess grows in proportion to the share of originals who are copied.
     direction : str
         ``more`` if it asks whether the records reveal more about originals; ``fewer`` if it asks who is missing.
     is_of_all_releases : bool
@@ -74,6 +76,7 @@ class Criterion:
     needs_named_columns: bool = False
     weight: float = 1.0
     finds_copies: bool = True
+    counts_copies: bool = False
     direction: str = "more"
     is_of_all_releases: bool = False
 
@@ -133,6 +136,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         what_helps=COARSEN,
         needs="scores.link_records",
         score=lambda own, _: own["linked"],
+        counts_copies=True,
         share_of="whose records can be linked",
         weight=4.0,
     ),
@@ -147,6 +151,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         what_helps="Coarsen the columns that are inferred: combinations that few people have are repeated as observed.",
         needs="scores.count_claims_on_records",
         score=lambda own, _: own["claim_score"],
+        counts_copies=True,
     ),
     "inference_near": Criterion(
         words="inference by the nearest record",
@@ -159,6 +164,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         what_helps="Coarsen the columns that are inferred, or make them with larger leaves or more noise.",
         needs="scores.guess_from_nearest",
         score=_surprise_of_guesses,
+        counts_copies=True,
     ),
     "near_copies": Criterion(
         words="near copies",

@@ -10,7 +10,14 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
+from privacy_assets.disclosure.assess import (
+    LEVEL,
+    compare_split,
+    examine_criteria,
+    find_power,
+    is_answered,
+    require_usable,
+)
 from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
@@ -53,7 +60,7 @@ def assess_without_columns(
         outcome = NO_OUTCOME
         if number < most_columns:
             with suppress(InvalidTableError, InvalidSettingError):
-                own = records.without(column)
+                own = records.only([j for j, name in enumerate(records.columns) if name != column])
                 require_usable(own)
                 outcome = _assess_again(own, _without(settings, column), progress)
         rows.append((column, *outcome))
@@ -75,7 +82,8 @@ def _assess_again(
         least = float(examined.adjusted.min())
         if failed:
             return True, least, criteria_in_words(failed)
-        split, copied = find_power(examined, records, attack, settings.n_permutations, workers, divisions, others)
+        split = compare_split(records, attack, settings.n_permutations, workers, divisions)
+        copied, _ = find_power(examined, records, attack, workers, others)
     n_detectable = sum(n is not None for n in copied)
     return False if is_answered(n_detectable, float(split.min())) else None, least, ""
 

@@ -7,6 +7,7 @@ the smallest number of copied people that is detected with any split.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import comb
 from typing import Final, NamedTuple
@@ -15,8 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL
+from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL, attack_on
 from privacy_assets.disclosure.criteria import number_of_closest, weights_of
+from privacy_assets.disclosure.exposed import SHARE_OF_LEVEL, column_sets, combine_criteria, reach_of_exposure
 from privacy_assets.disclosure.people import OfPeople, PlantedCopies, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     as_integers,
@@ -26,7 +28,7 @@ from privacy_assets.disclosure.permutation_test import (
     permuted_sums,
     raise_until_detected,
 )
-from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, score_records
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.mpucc.control_size import (
@@ -44,20 +46,25 @@ MOST_REHEARSED: Final = 10_000
 MOST_SCORED: Final = 3_000
 MOST_SETS: Final = 3_000
 N_PERMUTATIONS: Final = 499
+MOST_TIMES, GROWTH = 10, 1.25
 
 
 class Rehearsal(NamedTuple):
     """Scores of people for records that copy nobody, of shape (n_scored, n_scores), and the effect of copies.
 
-    ``weights`` are of shape (n_criteria,); the last criterion can have several scores.
+    ``weights`` are of shape (n_criteria,); the last criterion can have several scores. ``exposure_deviation`` is the
+    standard deviation of people in units of a copied person (`combine_criteria`), None if no copy adds anything.
+    ``alone`` are rehearsals of the columns that are tested without the others.
     """
 
     scores: NDArray[np.float64]
     weights: NDArray[np.float64]
     effect: PlantedCopies
+    exposure_deviation: float | None
     n_people: int
     records_per_person: float
     settings: DisclosureSettings
+    alone: tuple[Rehearsal, ...] = ()
 
 
 def rehearse(
@@ -88,31 +95,59 @@ def rehearse(
     drop = [] if person is None or has_synthetic_people else [person]
     # The labels of the real records do not matter, so half of them count as originals.
     parts = {"original": of_row == 0, "synthetic": of_row >= 2, "control": of_row == 1}
-    tables = {name: table[is_own].reset_index(drop=True) for name, is_own in parts.items()}
-    tables["synthetic"] = tables["synthetic"].drop(columns=drop)
-    frames, people = separate_people(tables, person, person if has_synthetic_people else None)
-    columns = check_columns(frames)
+
+    def pooled(parts: Mapping[str, NDArray[np.bool_]]) -> PooledRecords:
+        tables = {name: table[is_own].reset_index(drop=True) for name, is_own in parts.items()}
+        tables["synthetic"] = tables["synthetic"].drop(columns=drop)
+        frames, people = separate_people(tables, person, person if has_synthetic_people else None)
+        check_columns(frames)
+        return pool_records(frames, people)
+
+    records = pooled(parts)
+    columns = records.columns
     known = np.array(settings.known_of(columns))
-    records = pool_records(frames, people)
     rows = draw_people(records, MOST_SCORED, rng)
     attack = Attack(known, _size_of_sets(len(known), settings.max_known), rows, settings.wanted_of(columns))
     with Workers(threads_to_use(n_threads), None) as workers:
-        evidence = gather_evidence(records, attack, workers)
-        of_people = OfPeople(records, rows)
-        asked = attack.criteria(records).values()
-        scores = of_people.mean(score_records(asked, evidence, evidence))
-        effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
-    return Rehearsal(scores, weights_of(asked), effect, n_people, len(table) / n_people, settings)
+
+        def rehearsed(records: PooledRecords, attack: Attack, alone: tuple[Rehearsal, ...] = ()) -> Rehearsal:
+            evidence = gather_evidence(records, attack, workers)
+            of_people = OfPeople(records, rows)
+            criteria = attack.criteria(records)
+            asked = criteria.values()
+            scores = of_people.mean(score_records(asked, evidence, evidence))
+            effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
+            combined = combine_criteria(criteria, scores, effect)
+            deviation = None if combined is None else float(combined[0].std())
+            n_each = len(table) / n_people
+            return Rehearsal(scores, weights_of(asked), effect, deviation, n_people, n_each, settings, alone)
+
+        # The assessment finds them among all people, of whom fewer depend visibly on each other here.
+        everybody = pooled(parts | {"original": of_row != 1})
+        sets = [own.places for own in column_sets(everybody, ()) if own.is_asked]
+        alone = (rehearsed(records.only(own), attack_on(attack, own)) for own in sets)
+        return rehearsed(records, attack, tuple(alone))
 
 
 def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
     """Return how many copied people the test will detect with these numbers of originals and controls.
 
     By default there are as many synthetic records as records of originals; they affect only the number of examined
-    people.
+    people. If some columns are tested without the others, copies are seen only if they are seen there, too.
     """
+    level = LEVEL * (SHARE_OF_LEVEL if rehearsal.alone else 1)
+    of_each = (LEVEL - level) / max(len(rehearsal.alone), 1)
+    asked = [(rehearsal, level), *((own, of_each) for own in rehearsal.alone)]
+    copied = [_least_detected(each, n_original, n_control, n_synthetic, own) for each, own in asked]
+    known = [each for each in copied if each is not None]
+    return ControlSize(n_original, n_control, max(known) if len(known) == len(copied) else None)
+
+
+def _least_detected(
+    rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None, level: float
+) -> int | None:
     if min(n_original, n_control) < FEWEST_PEOPLE:
-        return ControlSize(n_original, n_control, None)
+        return None
     n_people, n_each = n_original + n_control, rehearsal.records_per_person
     made = n_synthetic or round(n_original * n_each)
     sample = people_to_examine(round(n_people * n_each), made, rehearsal.settings.sample)
@@ -120,7 +155,7 @@ def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic:
     share = n_original / n_people
     n_examined_original = people_in_original(n_examined, share)
     if min(n_examined_original, n_examined - n_examined_original) < FEWEST_PEOPLE:
-        return ControlSize(n_original, n_control, None)
+        return None
     rng = np.random.default_rng([rehearsal.settings.seed, 3])
     n_drawn = min(n_examined, MOST_SCORED)
     drawn = rehearsal.scores[rng.integers(0, len(rehearsal.scores), n_drawn)]
@@ -129,18 +164,18 @@ def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic:
     weights = rehearsal.weights
     sums = joined(permuted_sums(whole, n_drawn_original, N_PERMUTATIONS, rng), len(weights))
     whole, units = whole[:, : len(weights)], units[: len(weights)]
-    needed = needed_deviations(sums, whole, weights, n_drawn_original, LEVEL)
+    needed = needed_deviations(sums, whole, weights, n_drawn_original, level)
     variances = rehearsal.scores[:, : len(weights)].var(axis=0)
     copied = people_to_detect(needed, variances, rehearsal.effect.added, n_examined, n_examined_original)
     # The spread of sums grows with the square root of the number of people.
     deviations = (sums - sums.mean(axis=0)) * units * np.sqrt(n_examined / n_drawn)
     n_records = round(n_examined * n_each)
     effect = replace(rehearsal.effect, n_records=n_records, n_closest=number_of_closest(n_records, share))
-    copied = raise_until_detected(copied, deviations, weights, effect, n_examined, n_examined_original, LEVEL, rng)
+    copied = raise_until_detected(copied, deviations, weights, effect, n_examined, n_examined_original, level, rng)
     least = min((m for m in copied if m is not None), default=None)
     if least is None:
-        return ControlSize(n_original, n_control, None)
-    return ControlSize(n_original, n_control, int(np.ceil(least / n_examined_original * n_original - 1e-9)))
+        return None
+    return int(np.ceil(least / n_examined_original * n_original - 1e-9))
 
 
 def plan_by_rehearsal(
@@ -158,6 +193,29 @@ def plan_by_rehearsal(
         return judge_by(rehearsal, n_original, rehearsal.n_people - n_original, n_synthetic)
 
     return choose_split(judged, train_fraction, copied_share, least_control)
+
+
+def reach_of(rehearsal: Rehearsal, n_original: int, n_control: int) -> float | None:
+    """Return the ``exposed_share`` to expect of records that copy nobody; None if it cannot be measured."""
+    deviations = [each.exposure_deviation for each in (rehearsal, *rehearsal.alone)]
+    known = [each for each in deviations if each is not None]
+    return reach_of_exposure(max(known), n_original, n_control) if len(known) == len(deviations) else None
+
+
+def people_needed(rehearsal: Rehearsal, copied_share: float) -> int | None:
+    """Return how many people at least reveal copies of a share of the originals if half of them are the control.
+
+    As if people were no more alike in a larger table, where copies of them show less. None if `MOST_TIMES` as many
+    people as there are would not.
+    """
+    n_people = float(rehearsal.n_people)
+    while n_people <= MOST_TIMES * rehearsal.n_people:
+        n_original = round(n_people / 2)
+        share = judge_by(rehearsal, n_original, n_original).detectable_share
+        if share is not None and share <= copied_share:
+            return round(n_people)
+        n_people *= GROWTH
+    return None
 
 
 def _owners(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.int64], int]:

@@ -100,12 +100,13 @@ class PooledRecords:
         groups, _ = group_rows(list(self.exact.synthetic), self.n_exact.tolist())
         return np.unique(groups, return_index=True)[1]
 
-    def without(self, column: str) -> PooledRecords:
-        """Return the records without one column, as if the tables did not have it."""
-        kept = [j for j, name in enumerate(self.columns) if name != column]
+    def only(self, columns: Sequence[int]) -> PooledRecords:
+        """Return the records with the columns at some places, in this order, as if the tables had no others."""
+        kept = list(columns)
+        names = [self.columns[j] for j in kept]
         return replace(
             self,
-            columns=tuple(self.columns[j] for j in kept),
+            columns=tuple(names),
             kinds=tuple(self.kinds[j] for j in kept),
             exact=Sides(*(codes[kept] for codes in self.exact)),
             binned=Sides(*(codes[kept] for codes in self.binned)),
@@ -114,8 +115,17 @@ class PooledRecords:
             is_number=self.is_number[kept],
             values=tuple(self.values[j] for j in kept),
             missing=self.missing[kept],
-            precision={name: own for name, own in self.precision.items() if name != column},
+            precision={name: own for name, own in self.precision.items() if name in names},
+            unknown_values={name: own for name, own in self.unknown_values.items() if name in names},
+            as_written={name: own for name, own in self.as_written.items() if name in names},
         )
+
+    def drawn(self, rows: NDArray[np.int64]) -> PooledRecords:
+        """Return the records with some of the synthetic ones."""
+        whose = None if self.synthetic_people is None else self.synthetic_people[rows]
+        written = {name: Sides(own.real, own.synthetic[rows]) for name, own in self.as_written.items()}
+        exact, binned = (Sides(own.real, own.synthetic[:, rows]) for own in (self.exact, self.binned))
+        return replace(self, exact=exact, binned=binned, as_written=written, synthetic_people=whose)
 
 
 def pool_records(

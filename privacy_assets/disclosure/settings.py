@@ -27,6 +27,9 @@ class DisclosureSettings:
 
     sensitive: tuple[str, ...] = setting((), "Columns whose inference is reported; empty: all columns.", ["disease"])
     known: tuple[str, ...] | None = setting(None, "Columns that an attacker knows; null: all.", ["age", "zip"])
+    quasi_identifiers: tuple[str, ...] = setting(
+        (), "Columns that are also tested without the others; those of the contract are added.", ["age", "zip"]
+    )
     max_known: int = setting(
         LARGEST_SET, "Columns of the largest sets that single out, link and infer.", 2, at_least=1, at_most=LARGEST_SET
     )
@@ -42,10 +45,11 @@ class DisclosureSettings:
     )
 
     def __post_init__(self) -> None:
-        for name in ("sensitive", "known"):
+        for name in ("sensitive", "known", "quasi_identifiers"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         _require_names("sensitive", self.sensitive, 0)
+        _require_names("quasi_identifiers", self.quasi_identifiers, 0)
         if self.known is not None:
             _require_names("known", self.known, 2)
         is_size = is_integer(self.max_known, 1, LARGEST_SET)
@@ -58,7 +62,7 @@ class DisclosureSettings:
 
     def known_of(self, columns: Sequence[str]) -> list[int]:
         """Return the positions of the known columns; refuse names that the tables lack, and too many columns."""
-        for name in ("sensitive", "known"):
+        for name in ("sensitive", "known", "quasi_identifiers"):
             unknown = [each for each in getattr(self, name) or () if each not in columns]
             if unknown:
                 raise InvalidSettingError(
@@ -87,7 +91,8 @@ class DisclosureSettings:
         """Return the settings as JSON values."""
         own = asdict(self)
         known = None if self.known is None else list(self.known)
-        return {**own, "sensitive": list(self.sensitive), "known": known}
+        lists = {name: list(own[name]) for name in ("sensitive", "quasi_identifiers")}
+        return {**own, **lists, "known": known}
 
 
 def _require_names(name: str, names: object, fewest: int) -> None:

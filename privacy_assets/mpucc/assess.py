@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -21,12 +20,10 @@ from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.copies_beyond_people import copies_beyond_people
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.preprocess import (
-    CodedTable,
     DatetimePrecision,
     NumericPrecision,
     PreprocessedTables,
     check_columns,
-    group_equal_rows,
     preprocess,
     separate_people,
 )
@@ -36,7 +33,6 @@ from privacy_assets.mpucc.results import (
     SyntheticSearch,
     describe_details,
     describe_tree,
-    overall_protection,
     score,
 )
 from privacy_assets.mpucc.settings import (
@@ -47,6 +43,7 @@ from privacy_assets.mpucc.settings import (
     MpuccSettings,
     largest_size,
 )
+from privacy_assets.mpucc.strangers import scores_of_strangers
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.artifact import Artifact, EqualByContent
@@ -70,8 +67,9 @@ class MpuccAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     ----------
     scores : dict
         Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``); with a
-        control also ``score_at_control_size``, ``score_of_control`` and ``score_beyond_control``, which is None where
-        other people score 1.
+        control also ``score_of_strangers`` and ``originals_singled_out_by_strangers``, the same figures of other people
+        in place of as many synthetic records, and, of columns that depend on no others, ``score_of_related_columns``
+        and ``score_of_strangers_on_related_columns``.
     details : DataFrame
         One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
         field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells. If people have
@@ -87,8 +85,7 @@ class MpuccAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     pictures = ("sizes", "columns")
     main_figures = (
         "privacy_risk_score",
-        "score_of_control",
-        "score_beyond_control",
+        "score_of_strangers",
         "originals_singled_out",
         "identification_rate",
         "total_identified",
@@ -312,7 +309,7 @@ def assess_preprocessed(
     scores = score(search, found, scored)
     scores |= copies_beyond_people(tables.original, tables.synthetic, tables.n_codes, settings.confidence_level)
     if tables.control is not None and settings.calculate_baseline:
-        scores |= scores_beside_control(search, scores, max_size=found.complete_size)
+        scores |= scores_of_strangers(search, scores, found.complete_size)
     # After the searches, because their memory is now free.
     tree = describe_tree(search, found)
     details = describe_details(search, found, tree)
@@ -350,41 +347,3 @@ def _described_people(tables: PreprocessedTables) -> dict[str, Any]:
     """Return the people of each table, if its records are assigned to them."""
     n_people = {name: table.people.n_people for name, table in tables.tables.items() if table.people is not None}
     return {"n_people": n_people} if n_people else {}
-
-
-def scores_beside_control(
-    search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int
-) -> dict[str, float | None]:
-    """Score the control, which the tables must have, in place of the synthetic records, at the same number of records.
-
-    In smaller tables, more records are unique, so both tables are searched at the smaller number of records after
-    deduplication: draws of that size represent the larger one, as they do where more synthetic records are published
-    than there are originals. ``score_beyond_control`` (-1 to 1) is the difference as a share of the distance of the
-    score of the control from 1, None if that is 0; [1]_ defines it for success rates of attacks.
-
-    .. [1] M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnadi (2023), "A Unified Framework for Quantifying Privacy Risk in
-       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055.
-    """
-    tables = search.tables
-    control, synthetic = tables.control, tables.synthetic
-    assert control is not None  # noqa: S101 - stated above
-    if control.people is not None:
-        # In place of synthetic records they are records that do not belong to people.
-        control = group_equal_rows(
-            replace(control, people=None), control.codes, list(tables.n_codes), tables.deduplicate
-        )
-    n_scored = min(synthetic.n_assessed, most_records(tables))
-    n_records = min(control.n_assessed, n_scored)
-
-    def score_of(table: CodedTable, name: str) -> float:
-        drawn = [table.take(rows) for rows in draw_rows(tables, table, n_records)] or [table]
-        rates = [search.of(each, name).count(max_size) / each.n_assessed for each in drawn]
-        return fmean(1.0 - overall_protection(1.0 - rate, scores["baseline_protection"]) for rate in rates)
-
-    of_control = score_of(control, "control ")
-    of_synthetic: float = scores["privacy_risk_score"]
-    if n_records < n_scored:
-        of_synthetic = score_of(synthetic, f"{n_records} synthetic records ")
-    left = 1.0 - of_control
-    beyond = max((of_synthetic - of_control) / left, -1.0) if left > 0 else None
-    return {"score_at_control_size": of_synthetic, "score_of_control": of_control, "score_beyond_control": beyond}

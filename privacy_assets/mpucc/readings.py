@@ -11,7 +11,7 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables
 
 WITHOUT_VALUE: Final = (
     *("privacy_risk_score", "overall_protection", "main_protection", "identification_rate"),
-    *("originals_singled_out", "score_at_control_size", "score_beyond_control", *COPIES),
+    *("originals_singled_out", "score_of_related_columns", *COPIES),
 )
 """Scores that are None if records cannot be compared with people."""
 

@@ -187,6 +187,11 @@ class SyntheticSearch:
         )
         return is_singled_out | (others.combo_of_row >= 0)
 
+    def share_singled_out(self, is_singled_out: NDArray[np.bool_]) -> float:
+        """Return the share of the originals (or people) of rows that are singled out."""
+        of_row, _, _ = self.tables.original.subjects
+        return len(pd.unique(of_row[is_singled_out])) / self.tables.original.subjects.n_assessed
+
     def needed_columns(
         self, other: CodedTable, stage: str, places: Sequence[int]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -29,7 +29,7 @@ from privacy_assets.orchestration.column_checks import (
     refuse_links_of_removed_columns,
     unit_check,
 )
-from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
+from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata, train_fraction_of
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
@@ -38,7 +38,7 @@ from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.spark_source import SparkSource
-from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
+from privacy_assets.orchestration.settings.synthetic import AUTO, SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, NOT_ACCEPTED, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
@@ -192,12 +192,13 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def split_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         sides: tuple[pd.DataFrame, pd.DataFrame]
-        examined = None
+        examined, divided = None, dict[str, Any]()
         if isinstance(split, GivenSplit):
             sides, examined = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
         else:
-            fraction, seed = split.train_fraction, split.seed
-            sides = split_records(inputs["source"], train_fraction=fraction, seed=seed, person=person)
+            fraction = train_fraction_of(release, inputs["source"])
+            sides = split_records(inputs["source"], train_fraction=fraction, seed=split.seed, person=person)
+            divided = {"train_fraction": fraction} | ({"asked": AUTO} if split.train_fraction == AUTO else {})
         on_both = people_on_both_sides(*sides, person) if person is not None else 0
         yield _split_check(release, check, person, on_both)
         if on_both:
@@ -211,7 +212,8 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             _warn_of_split(context, judged)
             yield from check_unit(release, "original", examined)
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), release.sides)
-        made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
+        made_with = release.for_manifest()["split"] | divided
+        made = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
             more = judged if stage == "control" else None if examined is None else _recorded_unit(examined)
             yield stored_table(release, stage, table, made, None if given else "source", more)
@@ -417,7 +419,7 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
     metrics = figures_of(MPUCC, figures_in_manifest(assessment))
     figures = {name: value for name, value in metrics.items() if value is not None}
     score = assessment.scores.get("privacy_risk_score")
-    failed = {limit.metric for limit in policy.limits if not limit.holds_for(figures.get(limit.metric))}
+    failed = {limit.metric for limit in policy.limits if limit.outcome(figures) == "not met"}
     found: dict[str, Any] = {FOUND: "No synthetic record was assessed."}
     if score is not None:
         is_met = "privacy_risk_score" not in failed

@@ -1,22 +1,39 @@
 """The control of a release, judged before it is used: whether it can decide on leakage, and what it could reveal."""
 
 import math
+from functools import cache, cached_property, partial
 from typing import Any, Final, NamedTuple
 
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, plan_by_rehearsal, rehearse
+from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, rehearse
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS
-from privacy_assets.mpucc.control_size import COPIED_SHARE, DEFAULT_POWER, ControlPlan, ControlSize, people_in_original
+from privacy_assets.mpucc.control_size import (
+    COPIED_SHARE,
+    DEFAULT_POWER,
+    TRAIN_FRACTIONS,
+    ControlPlan,
+    ControlSize,
+    choose_split,
+    people_in_original,
+)
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
+from privacy_assets.orchestration.settings.synthetic import AUTO, Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
+from privacy_assets.pipeline.forecast import (
+    Forecast,
+    Planned,
+    Strangers,
+    forecast_anonymized,
+    forecast_synthetic,
+    scores_of_strangers_in,
+)
 from privacy_assets.pipeline.measure import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
-from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
+from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, MPUCC
 
 BY_TEST: Final = "disclosure test, rehearsed"
 USE_MORE: Final = (
@@ -40,20 +57,28 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     """Describe the control that the split of a source will have, and the recommended split.
 
     If the policy will refuse that split, or probably the records made from it, the finding and the advice come first.
-    Empty if the release does not split the source. A source whose control cannot be judged may still be anonymized, so
+    A sentence for each side forecasts the decision (``forecast``, ``forecast_anonymized``). Empty if the release does
+    neither. A source whose control cannot be judged may still be anonymized, so
     the reason is shown instead; the split refuses it.
     """
+    other: dict[str, Any] = {}
+    if release.anonymized is not None:
+        counted = _count_people(release, source), _unit(release), release.anonymized.k
+        other = {"forecast_anonymized": forecast_anonymized(release.policy, release.contract, *counted)}
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
-        return {}
+        return other
     if not release.assesses(DISCLOSURE):
-        return _without_plan(release, release.split, _count_people(release, source), _not_planned(release))
+        return _without_plan(release, _count_people(release, source), _not_planned(release)) | other
     try:
-        n_people, plan = _planned(release, release.split.train_fraction, source)
+        rehearsal = _rehearsed(release, source)
+        outlook = _Outlook(release, source, rehearsal)
+        n_people, planned_fraction = outlook.n_people, outlook.fraction
+        other["forecast"] = outlook.forecast(planned_fraction).sentence
     except PrivacyAssetsError as error:
-        return {"control": f"The control of the split cannot be judged. {error}"}
-    if plan is None:
-        said = f"{n_people:,} {_unit(release)} are too few for any control."
-        return _without_plan(release, release.split, n_people, said)
+        return other | {"control": f"The control of the split cannot be judged. {error}"}
+    if rehearsal is None:
+        return _without_plan(release, n_people, f"{n_people:,} {_unit(release)} are too few for any control.") | other
+    plan = outlook.plan()
     unit, planned = _unit(release), plan.planned
     fraction, best = plan.recommended_fraction, plan.recommended
     foreseen = _refusal_foreseen(release, planned.n_original, planned.n_control)
@@ -62,7 +87,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     said = _reveals(release, planned)
     if fraction is None or best is None:
         said += f" No split of {n_people:,} {unit} has a control that decides."
-    elif fraction == release.split.train_fraction:
+    elif fraction == planned_fraction:
         said += f" For this table and policy, train_fraction {fraction:g} is recommended, as configured."
     else:
         said += f" For this table and policy, train_fraction {_rounded(fraction):g} is recommended: "
@@ -70,9 +95,69 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     described = {"planned": _described(planned), "recommended": None if best is None else _described(best)}
     return {
         **(foreseen.metadata if foreseen else {}),
+        **other,
+        "train_fraction": planned_fraction,
         "control": said,
         "control_plan": dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
     }
+
+
+def train_fraction_of(release: ReleaseSettings, source: pd.DataFrame) -> float:
+    """Return the share of the people that the synthesizer may see: that of the settings, or the one chosen for them.
+
+    ``auto`` is the largest of the tried shares with which a yes is forecast, so that the control reveals what the
+    policy requires, else one half. It depends on the table and the settings alone.
+    """
+    split = release.split
+    if not isinstance(split, Split) or split.train_fraction != AUTO:
+        return float(getattr(split, "train_fraction", TRAIN_FRACTIONS[-1]))
+    return _Outlook(release, source, _rehearsed(release, source)).fraction
+
+
+class _Outlook:
+    """The decision that is expected of a table and a rehearsal, by split."""
+
+    def __init__(self, release: ReleaseSettings, source: pd.DataFrame, rehearsal: Rehearsal | None) -> None:
+        self.release, self.source, self.rehearsal = release, source, rehearsal
+        self.n_people = _count_people(release, source)
+        # Scores of generalized records depend on their classes.
+        has_score = release.assesses(MPUCC) and release.generalize_synthetic is None
+        self.score = cache(partial(scores_of_strangers_in, release, source)) if has_score else lambda _: None
+        self.size = cache(self._size)
+
+    @cached_property
+    def fraction(self) -> float:
+        given = self.release.split.train_fraction  # type: ignore[union-attr]
+        if given != AUTO:
+            return float(given)
+        least = max(_least_control(self.release), MIN_CONTROL_RECORDS)
+        for tried in TRAIN_FRACTIONS:
+            size = self.size(tried)
+            if size.n_control >= least and _is_accepted(self.release, size) and self.forecast(tried).is_yes:
+                return tried
+        return TRAIN_FRACTIONS[-1]
+
+    def plan(self) -> ControlPlan:
+        share = self.release.policy.required.detectable_share or COPIED_SHARE
+        return choose_split(self.size, self.fraction, share, _least_control(self.release))
+
+    def _size(self, fraction: float) -> ControlSize:
+        sides = _sides_of(self.n_people, fraction)
+        if self.rehearsal is None:
+            return ControlSize(*sides, None)
+        return judge_by(self.rehearsal, *sides, _n_synthetic(self.release))
+
+    def forecast(self, fraction: float) -> Forecast:
+        release, size = self.release, self.size(fraction)
+        planned = Planned(self.n_people, _unit(release), size, self.rehearsal)
+        found, true = self.score(fraction), self.score(TRAIN_FRACTIONS[-1])
+        strangers = None if found is None or true is None else Strangers(found, true)
+        return forecast_synthetic(release.policy, release.contract, planned, strangers)
+
+
+def _sides_of(n_people: int, fraction: float) -> tuple[int, int]:
+    n_original = people_in_original(n_people, fraction) if n_people > 1 else n_people
+    return n_original, n_people - n_original
 
 
 def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
@@ -102,25 +187,12 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
     }
 
 
-def _without_plan(release: ReleaseSettings, split: Split, n_people: int, said: str) -> dict[str, Any]:
+def _without_plan(release: ReleaseSettings, n_people: int, said: str) -> dict[str, Any]:
     """Return why there is no plan, after the finding and the advice if the split will be refused."""
-    n_original = people_in_original(n_people, split.train_fraction) if n_people > 1 else n_people
-    foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
+    given = release.split.train_fraction  # type: ignore[union-attr]
+    fraction = TRAIN_FRACTIONS[-1] if given == AUTO else float(given)
+    foreseen = _refusal_foreseen(release, *_sides_of(n_people, fraction))
     return {**(foreseen.metadata if foreseen else {}), "control": said}
-
-
-def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFrame) -> tuple[int, ControlPlan | None]:
-    """Return the number of people in the source, and what the leakage test will detect with each split."""
-    rehearsal = _rehearsed(release, source)
-    if rehearsal is None:
-        return _count_people(release, source), None
-    return rehearsal.n_people, plan_by_rehearsal(
-        rehearsal,
-        train_fraction,
-        n_synthetic=_n_synthetic(release),
-        copied_share=release.policy.required.detectable_share or COPIED_SHARE,
-        least_control=_least_control(release),
-    )
 
 
 def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:

@@ -48,6 +48,7 @@ from privacy_assets.release.metrics import (
     SEMANTIC,
     UTILITY,
 )
+from privacy_assets.release.policy import is_decided_instead
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.private_directories import require_private_root
@@ -112,6 +113,8 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
         assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]
         assets += [disclosure_assessment_asset(release)] if DISCLOSURE in assessed else []
         limits["synthetic"] = [limit_checks(release, each) for each in (*measured, *assessed)]
+        if any(map(is_decided_instead, release.policy.limits_of("synthetic"))):
+            limits["synthetic"].append(limit_checks(release, DISCLOSURE, instead=True))
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = [each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]

@@ -55,8 +55,9 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.metrics import ANONYMITY, PRIVACY_BUDGET, SIDES, UTILITY
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, PRIVACY_BUDGET, SIDES, UTILITY
 from privacy_assets.release.outcomes import in_words
+from privacy_assets.release.policy import INSTEAD, is_decided_instead
 from privacy_assets.release.register import write_register
 from privacy_assets.storage.memory import give_back_memory
 
@@ -64,10 +65,13 @@ NEAREST = "nearest_options"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
 
-def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = None) -> dg.AssetChecksDefinition:
+def limit_checks(
+    release: ReleaseSettings, assessment: str, side: str | None = None, *, instead: bool = False
+) -> dg.AssetChecksDefinition:
     """Build one check per limit on an assessment; the release step decides the same verdicts again.
 
-    ``side`` is only needed for assessments of both sides.
+    ``side`` is only needed for assessments of both sides. The limit that decides ``instead`` of others has a step of
+    its own, after the assessment of the others.
     """
     side = side or SIDES[assessment]
     measured = {
@@ -82,8 +86,11 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     # The figure is measured against these people, and synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
     limits = [limit for limit in release.policy.limits_of(side) if limit.assessment_on(side) == assessment]
+    limits = [limit for limit in limits if is_decided_instead(limit) == instead]
+    if instead:
+        deps, name_of_checks = [release.key(MPUCC)], INSTEAD
     specs = limit_checks_of(limits, key, deps)
-    has_settings = assessment not in MEASURED_AT_THE_GATE
+    has_settings = assessment not in MEASURED_AT_THE_GATE and not instead
     if has_settings:
         description = "The assessment was made with settings that the policy accepts."
         specs.append(blocking_check(release, stage, f"{assessment}_settings_meet_the_policy", description))

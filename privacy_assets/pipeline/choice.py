@@ -9,7 +9,7 @@ import pandas as pd
 
 from privacy_assets.display.numbers import number
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
-from privacy_assets.release.policy import Limit
+from privacy_assets.release.policy import OF_STRANGERS, Limit, is_decided_instead
 
 MARGIN = 2.0
 """Standard deviations between a figure and its limit, and standard errors within which worth counts as equal."""
@@ -66,6 +66,13 @@ def table_of(
     return table.drop(columns=empty)
 
 
+def risk_that_decides(runs: pd.DataFrame, limits: Sequence[Limit], risk: str) -> str:
+    """Return the figure by which admitted records differ in risk: the one that decided instead in a run, if any did."""
+    admitted: list[dict[Any, Any]] = runs[(runs["problem"] == "") & (runs["failed"] == "")].to_dict("records")
+    instead = [limit for limit in limits if is_decided_instead(limit)]
+    return next((each.metric for each in instead if any(each.is_asked(run) for run in admitted)), risk)
+
+
 def best_of(table: pd.DataFrame, side: str, risk: str) -> str | None:
     """Return the least risky of the proposed candidates whose worth equals that of the best, within its error."""
     of_side = table["side"] == side
@@ -109,21 +116,24 @@ def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str
     close = []
     if (made[LEAKAGE_DETECTED] == 1).any():
         close.append("leakage was detected")
-    for limit in limits:
-        if METRICS[limit.metric].is_yes_no:
-            continue
-        metric = WORTH_LIMITED if limit.metric == "utility" else limit.metric
-        values = made[metric].astype("float64")
+    means, deviations, at_margin = {}, {}, {}
+    of_strangers = {other for pairs in OF_STRANGERS.values() for _, other in pairs}
+    for metric in (each for each in METRICS if each in made.columns):
+        column = WORTH_LIMITED if metric == "utility" else metric
+        values = made[column].astype("float64")
         own = float(values.std(ddof=1)) if len(values) > 1 else 0.0
         # Counts vary more for candidates with larger counts.
-        spread = own if METRICS[limit.metric].high == inf else max(own, spreads[metric])
-        towards = MARGIN * spread * (1 if limit.direction in ("below", "at_most") else -1)
-        if not limit.holds_for(float(values.mean()) + towards):
-            close.append(
-                f"{limit.metric} is {number(float(values.mean()))}, within two standard deviations "
-                f"({number(spread)}) of its limit"
-            )
-    return close
+        spread = own if METRICS[metric].high == inf else max(own, spreads[column])
+        # The lower strangers score, the less can be decided by another figure.
+        is_risk = METRICS[metric].direction in ("below", "at_most") and metric not in of_strangers
+        means[metric], deviations[metric] = float(values.mean()), spread
+        at_margin[metric] = means[metric] + MARGIN * spread * (1 if is_risk else -1)
+    return close + [
+        f"{limit.metric} is {number(means[limit.metric])}, within two standard deviations "
+        f"({number(deviations[limit.metric])}) of its limit"
+        for limit in limits
+        if not METRICS[limit.metric].is_yes_no and limit.outcome(at_margin) == "not met"
+    ]
 
 
 def _first_of_each(failed: Sequence[str]) -> list[str]:

@@ -70,14 +70,7 @@ def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization |
     They include whether the synthetic records can be compared with people at all.
     """
     original, synthetic, control = _with_people(release, tables)
-    settings: dict[str, Any] = {
-        "person": release.contract.person,
-        "invented": release.invented,
-        "numeric_precision": release.assessment.numeric_precision,
-        "datetime_precision": release.assessment.datetime_precision,
-        "deduplicate": release.assessment.deduplicate,
-        "parts": release.contract.parts,
-    }
+    settings = _preprocessing(release)
     if generalized is None:
         prepared = preprocess(original, synthetic, control, **settings)
     else:
@@ -87,6 +80,23 @@ def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization |
         return prepared.judged("")
     person = release.contract.person
     return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
+
+
+def prepared_people(release: Asked, original: pd.DataFrame, control: pd.DataFrame) -> PreprocessedTables:
+    """Return tables of people alone, with those of the control also as records, before there are others."""
+    original, records, control = _with_people(release, (original, control, control))
+    return preprocess(original, records, control, **_preprocessing(release))
+
+
+def _preprocessing(release: Asked) -> dict[str, Any]:
+    return {
+        "person": release.contract.person,
+        "invented": release.invented,
+        "numeric_precision": release.assessment.numeric_precision,
+        "datetime_precision": release.assessment.datetime_precision,
+        "deduplicate": release.assessment.deduplicate,
+        "parts": release.contract.parts,
+    }
 
 
 def compared_tables(

@@ -37,7 +37,14 @@ from privacy_assets.release.metrics import (
     Severity,
     shown_figure,
 )
-from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.policy import (
+    OF_STRANGERS,
+    Limit,
+    LimitInstead,
+    Policy,
+    RequiredSettings,
+    is_decided_instead,
+)
 from privacy_assets.release.row_links import LINKS_CHECK, decide_on_links
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
 from privacy_assets.setting_checks import is_number
@@ -138,15 +145,12 @@ def is_admitted(decided: tuple[Verdict, ...]) -> bool:
 
 
 def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
-    """Decide one limit on the figures of its assessment."""
-    name = limit.assessment_on(evidence.side)
-    assessment = evidence.assessments.get(name)
-    figures = evidence.measured.get(name) if assessment is None else assessment.metrics
-    value = None if figures is None else figures.get(limit.metric)
-    incomparable = why_incomparable(name, evidence)
-    if incomparable and not (METRICS[limit.metric].is_yes_no and value):
-        value = None
-    passed = limit.holds_for(value)
+    """Decide one limit on the figures of its assessment; `Limit.beyond` can leave the decision to another figure."""
+    figures = _figures(limit, evidence)
+    value = figures.get(limit.metric)
+    incomparable = why_incomparable(limit.assessment_on(evidence.side), evidence)
+    outcome = limit.outcome(figures)
+    passed = outcome == "met"
     remark = incomparable if value is None and incomparable else evidence.remarks.get(limit.metric)
     origin = f" ({remark})" if remark else ""
     if value is None or math.isnan(value):
@@ -154,7 +158,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         value = None
     else:
         # A waiver must state figure and limit exactly.
-        can_be_waived = limit.blocks and not passed and not METRICS[limit.metric].is_yes_no
+        can_be_waived = limit.blocks and outcome == "not met" and not METRICS[limit.metric].is_yes_no
         found, expected = shown_figure(limit.metric, str(limit.direction), value, limit.value, exact=can_be_waived)
         if can_be_waived and found != in_full(value):
             found += f" (exactly {in_full(value)})"
@@ -162,12 +166,64 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         # The origin of a yes/no figure is always shown.
         if not passed or METRICS[limit.metric].is_yes_no:
             reason += origin
+    if isinstance(limit, LimitInstead) and passed and not limit.holds_for(value):
+        shared = figures.get("smallest_shared_cell")
+        reason += (
+            f"; every record is that of at least {shared:.0f} people of the source, so nobody can be singled out"
+            if shared is not None and limit.is_shared(figures)
+            else "; it is not asked, because the limits that it could decide are decided by their own figures"
+        )
+    if limit.beyond is not None and not passed:
+        reason += _said_of_strangers(limit, outcome, figures)
     own_advice = INCOMPARABLE_ADVICE if value is None and incomparable else limit.advice
-    advice = "" if passed else own_advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
-    severity: Severity = "error" if limit.blocks else "warn"
+    advice = (
+        ""
+        if passed or outcome == "beyond"
+        else own_advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
+    )
+    severity: Severity = "error" if limit.blocks and outcome != "beyond" else "warn"
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
+
+
+def _figures(limit: Limit, evidence: Evidence) -> dict[str, float | None]:
+    """Return the figures on which a limit is decided, by their metric; None where records cannot be compared."""
+    figures: dict[str, float | None] = {}
+    names = {limit.assessment_on(evidence.side)}
+    names |= {MPUCC} if is_decided_instead(limit) else set()
+    for name in sorted(names):
+        assessment = evidence.assessments.get(name)
+        own = evidence.measured.get(name, {}) if assessment is None else assessment.metrics
+        is_known = not why_incomparable(name, evidence)
+        figures |= {
+            metric: value if is_known or (value and METRICS[metric].is_yes_no) else None
+            for metric, value in own.items()
+        }
+    return figures
+
+
+def _said_of_strangers(limit: Limit, outcome: str, figures: Mapping[str, float | None]) -> str:
+    """Say what real people would reach in the place of the records, where the figure fails most."""
+    for own, other in OF_STRANGERS[limit.metric]:
+        value, of_others = figures.get(own), figures.get(other)
+        if (
+            value is None
+            or of_others is None
+            or limit.holds_for(value)
+            or (outcome == "not met" and not limit.holds_for(of_others))
+        ):
+            continue
+        found, _ = shown_figure(limit.metric, str(limit.direction), value, limit.value)
+        strangers, _ = shown_figure(limit.metric, str(limit.direction), of_others, limit.value)
+        if outcome == "beyond":
+            return (
+                f"; real people whom the synthesizer never saw would have at least {strangers} in their place, so no "
+                f"records can meet this limit, and {limit.beyond} decides"
+            )
+        of_columns = "" if own == limit.metric else f" on columns that depend on no others, where they have {found}"
+        return f"; real people whom the synthesizer never saw would have {strangers} in their place{of_columns}"
+    return ""
 
 
 def why_incomparable(name: str, evidence: Evidence) -> str:

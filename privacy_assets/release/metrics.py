@@ -183,6 +183,11 @@ CERTAIN_BY_ROWS_ADVICE = (
     "Release such a column in a table with one row per person: l_diversity and larger k help little if the rows of a "
     "person repeat a value."
 )
+STRANGERS_ADVICE = "Coarsen or drop columns: other real people single out as many, so the columns alone cause it."
+EXPOSED_ADVICE = (
+    "Use a smoother synthesizer, or more people on both sides of the split: the fewer there are, the larger the share "
+    "that cannot be excluded."
+)
 CANDIDATES_ADVICE = (
     "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
     "use its classes here, too, or leave out the column that links the two."
@@ -277,20 +282,21 @@ METRICS: Mapping[str, Metric] = {
         privacy_risk_score=Metric(
             range=RISK, meaning="1 - overall_protection", needs_baseline=True, worst_for_copies=True
         ),
-        score_of_control=Metric(
-            range=RISK,
-            meaning="privacy_risk_score of other real people in place of the synthetic records",
-            advice="Coarsen or drop columns: other real people single out as many, so the columns alone cause the "
-            "score.",
-            needs_control=True,
-            needs_baseline=True,
-        ),
-        score_beyond_control=Metric(
-            range=EXCESS,
-            meaning="score beyond that of as many other real people, as a share of the difference to 1",
-            needs_control=True,
-            needs_baseline=True,
-        ),
+        **{
+            name: Metric(range=RISK, meaning=meaning, advice=STRANGERS_ADVICE, needs_control=True, needs_baseline=True)
+            for name, meaning in (
+                ("score_of_strangers", "privacy_risk_score of as many other real people in place of the records"),
+                (
+                    "score_of_related_columns",
+                    "privacy_risk_score of columns that depend on no others, where it exceeds that of strangers most",
+                ),
+                ("score_of_strangers_on_related_columns", "the same of other real people in place of the records"),
+                (
+                    "originals_singled_out_by_strangers",
+                    "share of originals whom as many other real people would single out in place of the records",
+                ),
+            )
+        },
         overall_protection=Metric(
             range=PROTECTION,
             meaning="main protection over baseline protection, at most 1",
@@ -372,6 +378,32 @@ METRICS: Mapping[str, Metric] = {
             for name, criterion in CRITERIA.items()
             if (share := criterion.share_of)
         },
+        exposed_share=Metric(
+            range=RISK,
+            meaning="upper 95 % end of the share of the originals of whom the records could hold copies, if they were "
+            "drawn at random",
+            advice=EXPOSED_ADVICE,
+            needs_control=True,
+        ),
+        exposed_share_of_least_visible=Metric(
+            range=RISK,
+            meaning="the same if only the tenth of the people were copied whose copies show least",
+            severity="warn",
+            advice=EXPOSED_ADVICE,
+            needs_control=True,
+        ),
+        smallest_shared_cell=Metric(
+            range=Range("at_least", 0, math.inf),
+            meaning="originals (or people) who equal a synthetic record on all columns, for the record with the fewest",
+        ),
+        share_in_homogeneous_cells=Metric(
+            range=SHARE,
+            meaning="share of the synthetic records whose quasi-identifiers only records with the same value of a "
+            "sensitive column have",
+            severity="warn",
+            advice="Coarsen the quasi-identifiers, or leave out the sensitive column.",
+            needs_sensitive=True,
+        ),
         inference_excess=_excess(
             "inference_interval",
             "share of originals' values that are guessed right from the nearest record, beyond that of the control",

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import asdict, astuple, dataclass, field, replace
+from typing import Any, Final, Literal, TypeGuard
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
@@ -70,6 +70,17 @@ WORTH_WARNINGS: Mapping[str, float] = {"utility": 0.80, "utility_columns": 0.90}
 TOTAL_EPSILON = 3.0
 """Largest epsilon that may be spent on a population if the policy sets no limit."""
 
+INSTEAD: Final = "exposed_share"
+"""The figure that is limited where people never seen fail a limit, too, so that no records can meet it."""
+OF_STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "privacy_risk_score": (
+        ("privacy_risk_score", "score_of_strangers"),
+        ("score_of_related_columns", "score_of_strangers_on_related_columns"),
+    ),
+    "originals_singled_out": (("originals_singled_out", "originals_singled_out_by_strangers"),),
+}
+"""By figure whose limit can be decided by another, the figures that must meet it, each with that of strangers."""
+
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people whom the synthesizer never saw, so "
     "it copies. "
@@ -98,6 +109,11 @@ class Limit:
         None, "error blocks the release, warn is only shown; the default depends on the metric.", "warn"
     )
     advice: str | None = setting(None, "What to do when the limit fails.", "Ask the data office.")
+    beyond: str | None = setting(
+        None,
+        "The figure that decides where real people whom the synthesizer never saw fail the limit, too: exposed_share.",
+        INSTEAD,
+    )
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -117,6 +133,13 @@ class Limit:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has direction {self.direction!r}, which would require more risk. "
                 f"Expected {safe}."
+            )
+        if self.beyond is not None and (
+            self.beyond != INSTEAD or self.metric not in OF_STRANGERS or self.severity != "error"
+        ):
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has beyond {self.beyond!r} and severity {self.severity!r}. Expected "
+                f"{INSTEAD!r}, for a limit of severity 'error' on one of {list(OF_STRANGERS)}."
             )
         if self.severity not in SEVERITIES:
             raise InvalidSettingError(
@@ -185,8 +208,8 @@ class Limit:
 
     @property
     def needs_control(self) -> bool:
-        """Whether the metric compares with the control."""
-        return METRICS[self.metric].needs_control
+        """Whether the decision compares with the control."""
+        return METRICS[self.metric].needs_control or self.beyond is not None
 
     @property
     def check_name(self) -> str:
@@ -204,6 +227,21 @@ class Limit:
             "at_least": value >= self.value,
         }[str(self.direction)]
 
+    def outcome(self, figures: Mapping[str, float | None]) -> Literal["met", "not met", "beyond"]:
+        """Decide the limit on all figures of a side, by their metric.
+
+        It is ``"beyond"`` if people never seen fail the limit wherever the records do: then another figure decides.
+        """
+        pairs = OF_STRANGERS[self.metric] if self.beyond is not None else ((self.metric, ""),)
+        if not all(_is_known(figures.get(own)) for own, _ in pairs):
+            return "not met"
+        failed = [other for own, other in pairs if not self.holds_for(figures[own])]
+        if not failed:
+            return "met"
+        of_others = [figures.get(other) for other in failed]
+        can_be_met = any(not _is_known(value) or self.holds_for(value) for value in of_others)
+        return "not met" if self.beyond is None or can_be_met else "beyond"
+
     def advice_for(self, value: float | None) -> str:
         """Return the advice for a value that fails."""
         if self.advice is not None:
@@ -211,9 +249,45 @@ class Limit:
         own = METRICS[self.metric].advice
         if own is not None:
             return own
-        if self.needs_control:
+        if METRICS[self.metric].needs_control:
             return LEAKAGE_ADVICE
         return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
+
+
+@dataclass(frozen=True)
+class LimitInstead(Limit):
+    """A limit on what decides where people never seen fail the limits ``of``, too: exposed_share, or no leakage.
+
+    Both are met if every synthetic record equals at least ``people`` originals on all columns, and at most the share
+    ``most_certain`` of the records (None: any share) is in cells where a sensitive value is certain: then nobody can be
+    singled out, and copies need not be visible. Leakage that was found stays found.
+    """
+
+    of: tuple[Limit, ...] = ()
+    people: int = PEOPLE_PER_VALUE
+    most_certain: float | None = None
+
+    def outcome(self, figures: Mapping[str, float | None]) -> Literal["met", "not met", "beyond"]:
+        """Decide the limit; exposed_share is met, too, if the other limits are decided by their own figures."""
+        if self.metric == INSTEAD and not self.is_asked(figures):
+            return "met"
+        own = super().outcome(figures)
+        return "met" if figures.get("leakage_detected") != 1 and self.is_shared(figures) else own
+
+    def is_asked(self, figures: Mapping[str, float | None]) -> bool:
+        """Whether people never seen fail one of the limits wherever the records do."""
+        return any(limit.outcome(figures) == "beyond" for limit in self.of)
+
+    def is_shared(self, figures: Mapping[str, float | None]) -> bool:
+        """Return whether every record is that of enough originals, and sensitive values are not certain."""
+        shared, certain = figures.get("smallest_shared_cell"), figures.get("share_in_homogeneous_cells")
+        is_certain = self.most_certain is not None and (certain is None or not certain <= self.most_certain)
+        return shared is not None and shared >= self.people and not is_certain
+
+
+def is_decided_instead(limit: Limit) -> TypeGuard[LimitInstead]:
+    """Whether it is the limit on `INSTEAD` that follows from others."""
+    return isinstance(limit, LimitInstead) and limit.metric == INSTEAD
 
 
 @described
@@ -338,6 +412,7 @@ class Policy:
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
             raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
+        self._check_beyond()
         blocking = {limit.assessment for limit in self.limits if limit.side == SIDES[SEMANTIC] and limit.blocks}
         if blocking == {SEMANTIC}:
             raise InvalidSettingError(
@@ -345,15 +420,29 @@ class Policy:
                 "size of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
             )
 
+    def _check_beyond(self) -> None:
+        beyond = [limit for limit in self.limits if limit.beyond is not None]
+        leakage, own = self.limit_on("leakage_detected"), self.limit_on(INSTEAD)
+        if beyond and (leakage is None or not leakage.blocks):
+            raise InvalidSettingError(
+                f"The limit on {beyond[0].metric!r} can be decided by {INSTEAD}, which says nothing about records that "
+                "leak. Add a limit of severity 'error' on leakage_detected, or leave out `beyond`."
+            )
+        if beyond and own is not None:
+            raise InvalidSettingError(
+                f"The policy limits {INSTEAD!r}, which the limit on {beyond[0].metric!r} limits already, to its own "
+                "value. Leave out one of them."
+            )
+
     @classmethod
     def for_use_case(cls, use_case: str) -> "Policy":
         """Return the preset of a use case.
 
-        Synthetic side: a limit on ``privacy_risk_score``, no detected leakage, no more copies of people than people
-        are of each other, and no text or category value that fewer than k people share (only a warning in
-        `RARE_VALUES_WARN`). Anonymized side: a ``smallest_class`` of k, a ``max_reidentification_probability`` of
-        1 / k, and a warning if a sensitive value is certain for anybody, which is an error if several rows of a person
-        make it certain.
+        Synthetic side: a limit on ``privacy_risk_score`` and on ``originals_singled_out``, or on ``exposed_share``
+        where people never seen fail these, too; no detected leakage, no more copies of people than people are of each
+        other, and no text or category value that fewer than k people share (only a warning in `RARE_VALUES_WARN`).
+        Anonymized side: a ``smallest_class`` of k, a ``max_reidentification_probability`` of 1 / k, and a warning if a
+        sensitive value is certain for anybody, which is an error if several rows of a person make it certain.
 
         Raises
         ------
@@ -365,7 +454,7 @@ class Policy:
         most_certain = 0 if use_case in CERTAIN_VALUES_WARN else 1 / SMALLEST_CLASSES[use_case]
         knows_one_row = KNOWN_ROWS[use_case] == 1
         limits = (
-            Limit("privacy_risk_score", USE_CASES[use_case]),
+            *(Limit(metric, USE_CASES[use_case], beyond=INSTEAD) for metric in OF_STRANGERS),
             Limit("leakage_detected", 0),
             Limit("copies_beyond_people", 0),
             Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
@@ -387,6 +476,17 @@ class Policy:
         values.
         """
         limits = tuple(limit for limit in self.limits if limit.is_on(side))
+        beyond = tuple(limit for limit in limits if limit.beyond is not None)
+        if beyond:
+            strictest = min(beyond, key=lambda limit: (limit.value, limit.direction != "below"))
+            certain = self.limit_on("share_in_homogeneous_classes")
+            most_certain = certain.value if certain is not None and certain.blocks else None
+            shared: dict[str, Any] = {"of": beyond, "people": self.people_per_value, "most_certain": most_certain}
+            limits = tuple(
+                LimitInstead(*astuple(limit), **shared) if limit.metric == "leakage_detected" else limit
+                for limit in limits
+            )
+            limits += (LimitInstead(INSTEAD, strictest.value, strictest.direction, **shared),)
         if side == SIDES[ANONYMITY] and not any(METRICS[limit.metric].needs_sensitive for limit in limits):
             return (*limits, Limit("share_in_homogeneous_classes", 0))
         return limits
@@ -471,6 +571,10 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values for the manifest, with its changes from the preset."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
 
 
 def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:

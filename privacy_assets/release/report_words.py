@@ -145,17 +145,18 @@ def _score(scores: _Figures) -> str:
     )
 
 
-def _of_control(scores: _Figures) -> str:
-    beyond = scores.get("score_beyond_control")
-    compared = (
-        "Other people single out as many, so no score beyond that can be computed."
-        if beyond is None
-        else f"Beyond that, the score is {scores.number('score_beyond_control')} of the difference to 1."
+def _of_strangers(scores: _Figures) -> str:
+    said = (
+        f"As many real people whom the synthesizer never saw would score {scores.number('score_of_strangers')} in "
+        "place of the synthetic records"
     )
+    of_related = scores.get("score_of_related_columns")
+    if of_related is None or of_related == scores.get("privacy_risk_score"):
+        return f"{said}."
     return (
-        f"Real people whom the synthesizer never saw would score {scores.number('score_of_control')} in place of the "
-        f"synthetic records, and as many synthetic records {scores.number('score_at_control_size')}; fewer records "
-        f"score higher. {compared}"
+        f"{said}. Without columns that depend on no others, the records score "
+        f"{scores.number('score_of_related_columns')} and these people "
+        f"{scores.number('score_of_strangers_on_related_columns')}."
     )
 
 
@@ -307,7 +308,7 @@ _SAYINGS: tuple[_Saying, ...] = (
         "{any_size_interval_low:%} to {any_size_interval_high:%}).",
     ),
     (MPUCC, _score, "privacy_risk_score", "overall_protection"),
-    (MPUCC, _of_control, "score_of_control", "score_at_control_size"),
+    (MPUCC, _of_strangers, "score_of_strangers"),
     (MPUCC, _baseline, "baseline_protection"),
     (MPUCC, _search, "search"),
     (
@@ -316,6 +317,12 @@ _SAYINGS: tuple[_Saying, ...] = (
         *("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
     ),
     (DISCLOSURE, _leakage, "n_original", "n_control", "adjusted_p_value"),
+    (
+        DISCLOSURE,
+        "Copies of at most {exposed_share:%} of the originals are compatible with the test (95 % confidence), if these "
+        "people were drawn at random.",
+        "exposed_share",
+    ),
     (RARE_VALUES, _rare_values, "people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"),
     (ANONYMITY, _classes, "k", "n_classes"),
     (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),

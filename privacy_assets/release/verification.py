@@ -34,7 +34,7 @@ from privacy_assets.release.manifest import (
     read_manifest_bytes,
     table_files,
 )
-from privacy_assets.release.metrics import ANONYMITY, METRICS, PRIVACY_BUDGET, SIDES
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, METRICS, MPUCC, PRIVACY_BUDGET, SIDES, figures_of
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import NoAnswerError, in_limited_process, is_as_recorded, open_regular
 from privacy_assets.release.released_csv import digest_of_csv
@@ -505,9 +505,9 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
         verdict = by_metric.get(limit.metric)
         if verdict is not None and verdict.waived_by is not None:
             problems += _waived_problems(manifest, limit, verdict)
-        elif verdict is None or _is_of_another(verdict, limit) or not _follows(verdict, limit, manifest):
+        elif verdict is None or not _follows(verdict, limit, manifest):
             problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
-        elif limit.severity == "error" and not verdict.passed:
+        elif verdict.severity == "error" and not verdict.passed:
             problems.append(f"the limit on {limit.metric!r} is not met")
     problems += withheld_problems(manifest)
     limited = [limit.metric for limit in policy.limits_of(manifest["stage"])]
@@ -519,9 +519,24 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _follows(verdict: Verdict, limit: Limit, manifest: Mapping[str, Any]) -> bool:
-    """Return whether a verdict follows from its figure; if the figure is withheld, the verdict is only stated."""
-    is_only_stated = are_withheld(manifest) and is_withheld(limit.metric)
-    return is_only_stated or verdict.passed == limit.holds_for(verdict.value)
+    """Return whether a verdict follows from the figures; if its figure is withheld, the verdict is only stated."""
+    if verdict.limit != limit.value:
+        return False
+    if are_withheld(manifest) and is_withheld(limit.metric):
+        return verdict.severity == limit.severity or (limit.beyond is not None and verdict.severity == "warn")
+    outcome = limit.outcome({**_figures_of(manifest), limit.metric: verdict.value})
+    severity = "warn" if outcome == "beyond" else limit.severity
+    return (verdict.severity, verdict.passed) == (severity, outcome == "met")
+
+
+def _figures_of(manifest: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the recorded figures on which limits are decided that other figures can decide."""
+    required = RequiredSettings(**manifest["policy"]["required"])
+    return {
+        metric: value
+        for name in (MPUCC, DISCLOSURE)
+        for metric, value in figures_of(name, manifest["figures"], required).items()
+    }
 
 
 def _is_of_another(verdict: Verdict, limit: Limit) -> bool:
@@ -540,7 +555,8 @@ def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict
     recorded = [waiver for waiver in manifest["waivers"] if waiver["file"] == verdict.waived_by]
     if len(recorded) != 1:
         return [f"the limit on {limit.metric!r} is waived without a waiver"]
-    if not verdict.passed or limit.holds_for(verdict.value) or _is_of_another(verdict, limit) or not limit.blocks:
+    outcome = limit.outcome({**_figures_of(manifest), limit.metric: verdict.value})
+    if not verdict.passed or outcome != "not met" or _is_of_another(verdict, limit) or not limit.blocks:
         return [f"the limit on {limit.metric!r} is not decided as recorded"]
     on = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).date()
     try:

@@ -9,8 +9,8 @@ from typing import Any, Final
 ALGORITHM: Final = "algorithm"
 """The setting that records the algorithm of a result."""
 VERSIONS: Final[Mapping[str, int]] = {
-    "mpucc_assessment": 3,
-    "disclosure_assessment": 3,
+    "mpucc_assessment": 4,
+    "disclosure_assessment": 4,
     "reidentification_assessment": 1,
     "semantic_assessment": 1,
     "utility_assessment": 2,

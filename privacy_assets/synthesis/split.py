@@ -71,10 +71,12 @@ def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: 
     return int(pd.Index(original[person].dropna().unique()).isin(control[person].dropna().unique()).sum())
 
 
-def check_split_settings(train_fraction: float, seed: int) -> None:
+def check_split_settings(train_fraction: object, seed: int, or_else: str = "") -> None:
     """Raise InvalidSettingError unless the fraction is between 0 and 1 and the seed is a whole number of at least 0."""
     if not is_number(train_fraction) or not 0 < train_fraction < 1:
-        raise InvalidSettingError(f"`train_fraction` is {train_fraction!r}; expected a number above 0 and below 1.")
+        raise InvalidSettingError(
+            f"`train_fraction` is {train_fraction!r}; expected a number above 0 and below 1{or_else}."
+        )
     if not is_integer(seed, 0):
         raise InvalidSettingError(f"`seed` is {seed!r}; expected a whole number, 0 or more.")
 

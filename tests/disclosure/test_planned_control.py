@@ -1,11 +1,21 @@
 """What a control will reveal, rehearsed without synthetic records, against what an assessment states with them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.planned_control import judge_by, plan_by_rehearsal, rehearse
+from privacy_assets.disclosure.exposed import combine_criteria
+from privacy_assets.disclosure.planned_control import (
+    GROWTH,
+    judge_by,
+    people_needed,
+    plan_by_rehearsal,
+    reach_of,
+    rehearse,
+)
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from tests.disclosure.test_nearest_person import ratings
@@ -85,3 +95,59 @@ def test_too_few_people_are_not_rehearsed_and_too_small_sides_reveal_nothing():
 def test_unknown_columns_are_refused():
     with pytest.raises(InvalidSettingError, match="`known` names columns"):
         rehearse(people(200, 5), DisclosureSettings(known=("zip", "c0")))
+
+
+def test_the_exposed_share_to_expect_is_what_an_assessment_states_of_records_that_copy_nobody():
+    real = people(2_000, 30)
+    rehearsal = rehearse(real, DisclosureSettings())
+    found = reach_of(rehearsal, 1_200, 800)
+    stated = [
+        assess_disclosure(real[:1_200], people(1_200, 30, seed), real[1_200:]).scores["exposed_share"]
+        for seed in (1, 2, 3)
+    ]
+    # The estimate of nobody is between its own reach below and above zero.
+    assert 0 < np.mean(stated) < 2.5 * found
+    assert reach_of(rehearsal, 4_800, 3_200) == pytest.approx(found / 2)
+    assert reach_of(rehearsal._replace(exposure_deviation=None), 1_200, 800) is None
+    worse = rehearsal._replace(exposure_deviation=3 * rehearsal.exposure_deviation)
+    assert reach_of(rehearsal._replace(alone=(worse,)), 1_200, 800) == pytest.approx(3 * found)
+
+
+def test_scores_are_combined_by_what_each_criterion_can_tell():
+    random = np.random.default_rng(3)
+    scores, added = random.normal(size=(40, 3)) * [1, 2, 5], random.normal([1, 1, 2], size=(25, 3))
+    asked = dict.fromkeys("abc", SimpleNamespace(counts_copies=True)) | {"b": SimpleNamespace(counts_copies=False)}
+    combined, of_copies = combine_criteria(asked, scores, SimpleNamespace(added=added))
+    precisions = {}
+    for j in (0, 2):
+        variance = sum((score - scores[:, j].mean()) ** 2 for score in scores[:, j]) / 40
+        precisions[j] = (sum(added[:, j]) / 25) ** 2 / variance
+    for row, found in [*zip(scores, combined, strict=True), *zip(added, of_copies, strict=True)]:
+        estimates = {j: row[j] / (added[:, j].sum() / 25) for j in precisions}
+        expected = sum(precisions[j] * estimates[j] for j in precisions) / sum(precisions.values())
+        assert found == pytest.approx(expected)
+    assert np.mean(of_copies) == pytest.approx(1)
+    assert combine_criteria(asked, scores, SimpleNamespace(added=-np.abs(added))) is None
+
+
+def test_the_number_of_people_that_is_needed_is_the_first_that_suffices():
+    rehearsal = rehearse(people(1_000, 60), DisclosureSettings())
+    needed = people_needed(rehearsal, 0.008)
+    assert needed > 1_000
+    assert judge_by(rehearsal, round(needed / 2), round(needed / 2)).detectable_share <= 0.008
+    fewer = round(needed / GROWTH / 2)
+    assert judge_by(rehearsal, fewer, fewer).detectable_share > 0.008
+    assert people_needed(rehearsal, 1e-6) is None
+
+
+def test_columns_that_are_tested_alone_are_rehearsed_alone():
+    random = np.random.default_rng(1)
+    table = people(2_000, 60)
+    for name in ("c1", "c2", "c3", "c4"):
+        table[name] = table["c0"] // 3 + random.integers(0, 3, 2_000)
+    whole = rehearse(table, DisclosureSettings())
+    assert [len(each.weights) for each in whole.alone] == [len(whole.weights)]
+    with_all, alone = (judge_by(each, 1_000, 1_000) for each in (whole._replace(alone=()), whole.alone[0]))
+    seen = [each.detectable_copies for each in (with_all, alone)]
+    together = judge_by(whole, 1_000, 1_000).detectable_copies
+    assert together is None or together >= max(each for each in seen if each is not None)

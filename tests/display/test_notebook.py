@@ -93,7 +93,7 @@ def test_main_figures_exist(results):
     """A figure that no result has would be a misspelled name."""
     for result in results:
         found = set(result._figures())
-        known = found | {"score_of_control", "score_beyond_control"}
+        known = found | {"score_of_strangers"}
         assert set(result.main_figures) <= known, type(result)
 
 

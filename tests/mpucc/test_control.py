@@ -199,16 +199,18 @@ def test_progress_names_every_search():
     stages = []
     tables = draw(6)
     assess_mpuccs(*tables, n_matched_samples=2, max_baseline_cols=1, progress=lambda p: stages.append(p.stage))
-    n_least = len(tables[2].drop_duplicates())
-    assert stages == [
+    assert stages[:6] == [
         "synthetic against original",
         "original sample 1 of 2",
         "original sample 2 of 2",
         "against control",
         "originals against synthetic",
         "control against original",
-        *[f"{n_least} synthetic records against original"] * 3,
     ]
+    # Strangers are scored at several numbers of records.
+    assert {"control against original", "control originals against synthetic", "originals against synthetic"} >= set(
+        stages[6:]
+    )
 
 
 def test_a_table_without_identified_records_has_no_excess():

@@ -195,7 +195,7 @@ def test_order_repeats_names_and_other_tables_change_no_figure(change, deduplica
     settings = {"max_baseline_cols": 2, "deduplicate": deduplicate, "n_matched_samples": 2}
     before, after = (assess_mpuccs(*each, **settings).scores for each in (tables, changed))
     assert before["records_per_draw"] > 0
-    of_control = {name for name in before if "control" in name}
+    of_control = {name for name in before if "control" in name or "strangers" in name} | {"score_of_related_columns"}
     names = set(before) - {"synthetic_duplicates_dropped", "control_duplicates_dropped"}
     names -= of_control if change in ("control", "none") else set()
     # Repeated records count as often as they are published: those of people repeat, too.
@@ -230,7 +230,9 @@ def test_the_control_is_compared_with_the_same_draws():
     assert sum(found.control.matched_identified_by_size) / found.scores["records_per_draw"] == pytest.approx(
         found.scores["identification_rate"]
     )
-    assert found.scores["score_at_control_size"] == found.scores["privacy_risk_score"]
+    # Three draws of the control are scored, as many records as of the release.
+    of_others = assess_mpuccs(original, control, max_baseline_cols=3).scores
+    assert found.scores["score_of_strangers"] == pytest.approx(of_others["privacy_risk_score"])
     estimates = found.control.excess_identification, found.control.excess_verbatim
     assert all(each.low <= each.value <= each.high for each in estimates)
     assert found.control.leakage_detected is False
@@ -239,9 +241,10 @@ def test_the_control_is_compared_with_the_same_draws():
     assert planted.control.verbatim_copies >= len(original)
     assert planted.control.leakage_detected
     assert MpuccAssessment.from_artifact(planted.to_artifact()) == planted
-    # With fewer control records, both scores are those of as many.
+    # With fewer control records, their score is continued: as they are, they score more.
     few = assess_mpuccs(original, synthetic, control.head(50), max_baseline_cols=3).scores
-    assert few["score_at_control_size"] > few["privacy_risk_score"]
+    as_they_are = assess_mpuccs(original, control.head(50), max_baseline_cols=3).scores
+    assert few["score_of_strangers"] < as_they_are["privacy_risk_score"]
 
 
 def test_a_search_of_some_sizes_only_is_sampled_from_a_draw():

@@ -10,6 +10,7 @@ import pytest
 
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, GivenSplit, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -214,3 +215,17 @@ def test_a_confidence_that_the_policy_never_admits_is_refused_in_the_definitions
     with pytest.raises(InvalidSettingError, match="confidence_level=0.95 or less; it is 0.99"):
         project.definitions(assessment=assessment)
     project.definitions(assessment=assessment, policy=Policy((Limit("privacy_risk_score", 0.5),)))
+
+
+def test_a_share_that_is_chosen_is_shown_recorded_and_the_same_again(project):
+    result = project.run(project.definitions(split=Split("auto"), policy=of_detectable_share(0.1)))
+    assert result.success, failure_of(result)
+    [event] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[-1] == "source"]
+    chosen = event.materialization.metadata["train_fraction"].value
+    assert chosen in TRAIN_FRACTIONS
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert manifest["settings"]["split"] == {"train_fraction": chosen, "asked": "auto"}
+    assert shown(result, "control")["control_size"]["original"] == round(300 * chosen)
+    given = project.run(project.definitions(split=Split(0.7), policy=of_detectable_share(0.1)), *SIDES)
+    [event] = [e for e in given.get_asset_materialization_events() if e.asset_key.path[-1] == "original"]
+    assert event.materialization.metadata["privacy_assets/made_with"].value == {"train_fraction": 0.7, "seed": 0}

@@ -82,7 +82,13 @@ def test_a_release_shows_what_it_discloses(project):
     )
     whose = [*COLUMNS, "patient"]
     expected = assess_disclosure(
-        original[whose], synthetic, control[whose], seed=3, sensitive=["cost"], person="patient"
+        original[whose],
+        synthetic,
+        control[whose],
+        seed=3,
+        sensitive=["cost"],
+        quasi_identifiers=["age", "plan", "joined"],
+        person="patient",
     )
     found = stored(project)
     assert dict(found.scores) == dict(expected.scores)

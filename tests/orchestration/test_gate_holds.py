@@ -139,7 +139,7 @@ def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
 
 
 def test_synthetic_records_made_of_an_earlier_split_are_stale(project):
-    definitions = project.definitions(synthetic=Synthesis(seed=3))
+    definitions = project.definitions(synthetic=Synthesis("gaussian_copula", seed=3))
     project.assess()
     assert project.run(definitions, "synthetic").success
     project.write_tables(seed=5)

@@ -44,7 +44,16 @@ DISCLOSURE_SETTINGS = {
     "n_people": {"original": 400, "control": 100},
 }
 
-
+FIGURES = {
+    "privacy_risk_score": 0.05,
+    "score_of_strangers": 0.04,
+    "score_of_related_columns": 0.05,
+    "score_of_strangers_on_related_columns": 0.04,
+    "originals_singled_out": 0.05,
+    "originals_singled_out_by_strangers": 0.04,
+    "copies_beyond_people": 0.0,
+    "verbatim_copies": 1.0,
+}
 PLAN = ColumnExamination("plan", "other", "text", 500, 3, 0.006, 0.0, 6, 5.0)
 NAMES = replace(
     PLAN, column="name", finding="identifying", reasons=("reads like names of people (98.0% of its texts)",)
@@ -67,7 +76,7 @@ def good_evidence(**changes) -> Evidence:
         recorded_digest="a",
         run_id="run",
         made_of=MADE_OF,
-        metrics={"privacy_risk_score": 0.05, "copies_beyond_people": 0.0, "verbatim_copies": 1.0},
+        metrics=FIGURES,
         settings=SETTINGS,
     )
     disclosure = AssessmentEvidence(
@@ -75,7 +84,7 @@ def good_evidence(**changes) -> Evidence:
         recorded_digest="d",
         run_id="run",
         made_of={name: MADE_OF[name] for name in ("original", "control", "synthetic")},
-        metrics={"leakage_detected": 0.0},
+        metrics={"leakage_detected": 0.0, "exposed_share": 0.02},
         settings=DISCLOSURE_SETTINGS,
     )
     evidence = Evidence(
@@ -185,10 +194,12 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "mpucc_assessment_settings_meet_the_policy",
         "mpucc_assessment_can_see_copies",
         "privacy_risk_score_is_below_its_limit",
+        "originals_singled_out_is_below_its_limit",
         "no_leakage_is_detected",
         "copies_beyond_people_is_at_most_its_limit",
         "rare_values_released_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
+        "exposed_share_is_below_its_limit",
     ]
     assert all(verdict.reason for verdict in decided)
 
@@ -312,7 +323,7 @@ def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
     decided = verdicts(POLICY, with_settings(algorithm=found), "s")
     blocks = [verdict for verdict in decided if verdict.blocks]
     assert [verdict.name for verdict in blocks] == ["mpucc_assessment_settings_meet_the_policy"]
-    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/3"
+    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/4"
     assert blocks[0].reason == expected
     assert "Assess again" in blocks[0].advice
 
@@ -344,6 +355,7 @@ def test_a_blind_column_leaves_no_figure_and_is_named():
     failed = [
         "mpucc_assessment_can_see_copies",
         "privacy_risk_score_is_below_its_limit",
+        "originals_singled_out_is_below_its_limit",
         "no_leakage_is_detected",
         "copies_beyond_people_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
@@ -433,7 +445,8 @@ def test_nothing_known_is_refused():
     decided = verdicts(POLICY, empty, "")
     assert not is_admitted(decided)
     passed = [verdict.name for verdict in decided if verdict.severity == "error" and verdict.passed]
-    assert passed == ["the_policy_limits_the_synthetic_side"]
+    # The exposed share is not asked, because the limits that it could decide fail without figures.
+    assert passed == ["the_policy_limits_the_synthetic_side", "exposed_share_is_below_its_limit"]
 
 
 ANONYMIZED = Policy((Limit("smallest_class", 5), Limit("privacy_risk_score", 0.1), Limit("information_loss", 0.2)))
@@ -625,11 +638,14 @@ def test_a_narrow_table_is_searched_in_full_and_a_policy_may_ask_for_all_columns
     assert not blocking(narrow)
 
 
+OF_OTHERS = "real people whom the synthesizer never saw would have 0.04 in their place"
+
+
 def test_a_failed_limit_says_in_three_digits_what_was_found_and_exactly_what_a_waiver_must_name():
     verdict = limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=0.2271))
-    assert verdict.reason == "privacy_risk_score is 0.227 (exactly 0.2271); expected below 0.1"
+    assert verdict.reason == "privacy_risk_score is 0.227 (exactly 0.2271); expected below 0.1; " + OF_OTHERS
     assert (verdict.value, verdict.limit, verdict.direction) == (0.2271, 0.1, "below")
-    warns = replace(POLICY.limits[0], severity="warn")
+    warns = Limit("privacy_risk_score", 0.1, severity="warn")
     verdict = limit_verdict(warns, with_metrics(privacy_risk_score=0.788058))
     assert verdict.reason == "privacy_risk_score is 0.788; expected below 0.1"
     assert verdict.value == 0.788058
@@ -652,10 +668,11 @@ def test_leakage_is_said_with_what_was_seen_or_might_not_have_been(value, said):
         remarks={"leakage_detected": "near copies"},
         advised={"leakage_detected": "Round numbers."},
     )
-    verdict = limit_verdict(POLICY.limits[1], evidence)
+    limit = POLICY.limit_on("leakage_detected")
+    verdict = limit_verdict(limit, evidence)
     assert verdict.reason == f"leakage_detected {said} (near copies)"
     assert verdict.advice == ("" if value == 0.0 else "Round numbers.")
-    of_the_policy = replace(POLICY.limits[1], advice="Ask the data office.")
+    of_the_policy = replace(limit, advice="Ask the data office.")
     assert limit_verdict(of_the_policy, evidence).advice == ("" if value == 0.0 else "Ask the data office.")
 
 

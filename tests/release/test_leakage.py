@@ -24,6 +24,10 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
         "leakage_detected": 0.0,
         **{f"{name}_excess": 0.01 * place for place, name in enumerate(EXCESSES)},
         "membership_advantage_upper": None,
+        "exposed_share": None,
+        "exposed_share_of_least_visible": None,
+        "share_in_homogeneous_cells": None,
+        "smallest_shared_cell": None,
     }
     assert (
         found.remark

@@ -8,8 +8,11 @@ from privacy_assets.release.policy import Limit
 from privacy_assets.utility.result import FIGURES, GROUP_FIGURES
 
 PLACES = {
-    "mpucc_assessment": "privacy_risk_score score_of_control score_beyond_control overall_protection main_protection "
+    "mpucc_assessment": "privacy_risk_score score_of_strangers score_of_related_columns "
+    "score_of_strangers_on_related_columns originals_singled_out_by_strangers overall_protection main_protection "
     "baseline_protection identification_rate total_identified originals_singled_out",
+    "disclosure_assessment": "exposed_share exposed_share_of_least_visible "
+    "share_in_homogeneous_cells smallest_shared_cell",
     "control": "excess_identification_rate verbatim_rate excess_verbatim_rate verbatim_copies excess_copy_rate",
     "rare_values": "rare_values_released",
     "privacy_budget": "epsilon total_epsilon delta",

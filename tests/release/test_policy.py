@@ -58,9 +58,11 @@ def test_a_limit_belongs_to_the_side_that_it_is_about():
     policy = Policy.for_use_case("development").with_limit(Limit("l_diversity", 2))
     assert [limit.metric for limit in policy.limits_of("synthetic")] == [
         "privacy_risk_score",
+        "originals_singled_out",
         "leakage_detected",
         "copies_beyond_people",
         "rare_values_released",
+        "exposed_share",
     ]
     assert [limit.metric for limit in policy.limits_of("anonymized")] == [
         "smallest_class",
@@ -176,6 +178,7 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
     stricter = policy.with_limit(Limit("privacy_risk_score", 0.1)).with_limit(Limit("verbatim_copies", 0))
     assert [(limit.metric, limit.value) for limit in stricter.limits] == [
         ("privacy_risk_score", 0.1),
+        ("originals_singled_out", 0.3),
         ("leakage_detected", 0),
         ("copies_beyond_people", 0),
         ("rare_values_released", 0),
@@ -305,7 +308,7 @@ def test_a_preset_that_was_changed_says_so():
     changed = preset.with_limit(Limit("smallest_class", 2)).with_required(exact_search=False)
     assert changed.changes == ("smallest_class", "required.exact_search")
     assert changed.to_json()["changes"] == ["smallest_class", "required.exact_search"]
-    fewer = Policy(preset.limits[:2], use_case="public_release", known=(("age",),))
+    fewer = Policy(preset.limits[:3], use_case="public_release", known=(("age",),))
     assert fewer.changes[-1] == "known"
     assert "smallest_class" in fewer.changes
     assert Policy((Limit("smallest_class", 2),)).changes == ()

@@ -31,9 +31,7 @@ SCORES = {
     "overall_protection": 0.83,
     "main_protection": 0.8,
     "baseline_protection": 0.97,
-    "score_at_control_size": 0.31,
-    "score_of_control": 0.3,
-    "score_beyond_control": None,
+    "score_of_strangers": 0.3,
     "identification_rate": 0.2,
     "total_identified": 800,
     "total_syn_records": 4000,
@@ -288,8 +286,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "800 of 4,000 synthetic records (20.0%) can be pinned to one original",
         "This share is rated poor",
         "It is rated: acceptable risk for internal use.",
-        "would score 0.3 in place of the synthetic records, and as many synthetic records 0.31; fewer records score "
-        "higher. Other people single out as many, so no score beyond that can be computed.",
+        "As many real people whom the synthesizer never saw would score 0.3 in place of the synthetic records.",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
@@ -306,9 +303,18 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         assert said in text, said
 
 
-def test_the_page_says_how_far_the_score_is_beyond_that_of_other_people(tmp_path):
-    text = text_of(page_of(tmp_path, figures={"mpucc_assessment": SCORES | {"score_beyond_control": 0.0143}})[0])
-    assert "Beyond that, the score is 0.0143 of the difference to 1." in text
+def test_the_page_says_what_other_people_score_on_columns_that_depend_on_no_others(tmp_path):
+    of_related = {"score_of_related_columns": 0.31, "score_of_strangers_on_related_columns": 0.0143}
+    text = text_of(page_of(tmp_path, figures={"mpucc_assessment": SCORES | of_related})[0])
+    assert "Without columns that depend on no others, the records score 0.31 and these people 0.0143." in text
+
+
+def test_the_page_says_how_many_copies_are_compatible_with_the_test(tmp_path):
+    text = text_of(page_of(tmp_path, figures={"disclosure_assessment": {"exposed_share": 0.0163}})[0])
+    assert (
+        "Copies of at most 1.63% of the originals are compatible with the test (95 % confidence), if these people were "
+        "drawn at random." in text
+    )
 
 
 def test_the_page_needs_no_network_no_script_and_no_other_file(page):
@@ -411,14 +417,18 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
     verdicts = (
         CONDITION,
         limit_verdict("privacy_risk_score", 0.04, 0.05),
+        limit_verdict("originals_singled_out", 0.04, 0.05),
         limit_verdict("leakage_detected", 0.0, 0),
         limit_verdict("copies_beyond_people", 0.0, 0),
         limit_verdict("rare_values_released", 0.0, 0),
+        limit_verdict("exposed_share", 0.02, 0.05),
     )
-    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures={"rare_values": rare_values(0, 11)})
+    of_related = {"mpucc_assessment": {"score_of_related_columns": 0.04}}
+    figures = {"rare_values": rare_values(0, 11), **of_related}
+    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures=figures)
     assert "The policy “public release” admitted these 2 records." in text_of(page)
     changed = preset.with_limit(Limit("smallest_class", 2))
-    figures = {"rare_values": rare_values(0, 2)}
+    figures = {"rare_values": rare_values(0, 2), **of_related}
     page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures)
     changed_in = "“public release”, changed in the limit on smallest class, admitted these 2 records."
     assert changed_in in text_of(page)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,11 +17,12 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
 from privacy_assets.orchestration.comparison.making import RISKS, Bench, Measured, OutOfTime, blocking_limits
 from privacy_assets.orchestration.comparison.result import ReleaseOptions
+from privacy_assets.orchestration.control_plans import train_fraction_of
 from privacy_assets.orchestration.private.guard import speaks
 from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
-from privacy_assets.pipeline.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
+from privacy_assets.orchestration.settings.synthetic import AUTO, AssessmentSettings, Split, Synthesis
+from privacy_assets.pipeline.choice import SEPARATOR, WORTH, WORTH_LIMITED, risk_that_decides, table_of
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.storage.fingerprint import fingerprint
@@ -41,7 +42,8 @@ def compare_releases(
     seed: int = 0,
     limit_seconds: float | None = None,
     assessment: AssessmentSettings | None = None,
-    train_fraction: float = 0.8,
+    train_fraction: float | Literal["auto"] = 0.8,
+    until: float | None = None,
     earlier: ReleaseOptions | None = None,
     progress: Callable[[StageProgress], None] | None = None,
 ) -> ReleaseOptions:
@@ -70,8 +72,12 @@ def compare_releases(
         not begun again if the first time took longer than the remaining time.
     assessment : AssessmentSettings, optional
         How synthetic records are assessed; by default as the policy requires.
-    train_fraction : float
-        Share of the people that synthesizers may see, above 0 and below 1; the others are the control.
+    train_fraction : float or "auto"
+        Share of the people that synthesizers may see, above 0 and below 1; the others are the control. ``"auto"`` is
+        chosen as in `Split`.
+    until : float, optional
+        As soon as a candidate of a side can be proposed and its ``utility`` is at least this, between 0 and 1, no
+        further candidate of that side is tried; the reasons of the others say so. Default: all are tried.
     earlier : ReleaseOptions, optional
         An earlier comparison; results for the same table with the same settings are taken from it.
     progress : callable, optional
@@ -97,7 +103,9 @@ def compare_releases(
     and judged by a random half of them (``docs/how-to-choose.md``).
     """
     held_to, admitted_by = resolve_contract(contract), resolve_policy(policy).with_required(signature=False)
-    options = OptionsSettings(candidates=candidates, n_seeds=n_seeds, seed=seed, limit_seconds=limit_seconds)
+    options = OptionsSettings(
+        candidates=candidates, n_seeds=n_seeds, seed=seed, limit_seconds=limit_seconds, until=until
+    )
     asked = assessment or AssessmentSettings.required_by(admitted_by, held_to)
     release = ReleaseSettings(
         name="comparison",
@@ -126,6 +134,9 @@ def compare_admitted(
         raise InvalidTableError("The table has no records, so nothing can be compared. Expected at least one record.")
     began = time.monotonic()
     deadline = began + options.limit_seconds if options.limit_seconds is not None else float("inf")
+    digest_of_all = digest_of_comparison(release, options)
+    if isinstance(release.split, Split) and release.split.train_fraction == AUTO:
+        release = replace(release, split=Split(train_fraction_of(release, table), release.split.seed))
     bench = Bench(release, table, options, deadline)
     given = options.candidates
     chosen = standard_candidates(release, table) if isinstance(given, str) else tuple(given)
@@ -135,13 +146,19 @@ def compare_admitted(
             "out, or only one on anonymized records, for which the contract has no quasi-identifier. Nothing was "
             "compared."
         )
+    candidates = {str(each.name): {"side": each.side, "kind": each.kind, "settings": each.in_yaml()} for each in chosen}
     content = fingerprint(table)
     known = {} if earlier is None else _by_digest(earlier.runs)
     runs: list[dict[str, Any]] = []
-    made_here = set()
+    made_here, found_on = set(), dict.fromkeys(RISKS, "")
+    limits = {side: blocking_limits(release, side) for side in RISKS}
     for place, candidate in enumerate(chosen):
         if progress is not None:
             progress(StageProgress(str(candidate.name), place, len(chosen)))
+        if found := found_on[candidate.side]:
+            problem = f"not tried: {found} can be proposed, and its worth is at least {options.until:g}"
+            runs.append(_run_without(candidate, problem))
+            continue
         for repeat in range(options.n_seeds if candidate.side == "synthetic" else 1):
             digest = _digest_of_run(release, options, candidate, repeat, content)
             run = known.get(digest) if digest else None
@@ -152,20 +169,25 @@ def compare_admitted(
             runs.append({**run, "candidate": candidate.name})
             if runs[-1]["problem"]:
                 break  # Other draws would have the same problem, or be too late.
-    candidates = {str(each.name): {"side": each.side, "kind": each.kind, "settings": each.in_yaml()} for each in chosen}
+        if options.until is not None:
+            tried = {name: candidates[name] for name in dict.fromkeys(run["candidate"] for run in runs)}
+            row = table_of(_frame(runs), tried, limits, options.n_seeds).iloc[-1]
+            if row["is_proposed"] and row["utility"] >= options.until:
+                found_on[candidate.side] = str(candidate.name)
     frame = _frame(runs)
-    limits = {side: blocking_limits(release, side) for side in RISKS}
+    risks = {side: risk_that_decides(frame[frame["side"] == side], limits[side], risk) for side, risk in RISKS.items()}
     return ReleaseOptions(
         table_of(frame, candidates, limits, options.n_seeds),
         frame,
         candidates,
         {
             "fingerprint": content,
-            "digest": digest_of_comparison(release, options),
+            "digest": digest_of_all,
             "n_seeds": options.n_seeds,
             "n_candidates": len(chosen),
             "n_made_here": len(made_here),
             "train_fraction": release.split.train_fraction if isinstance(release.split, Split) else None,
+            "risks": risks,
             "limits": {side: {limit.metric: limit.value for limit in own} for side, own in limits.items()},
         },
     )
@@ -196,9 +218,13 @@ def _run(bench: Bench, candidate: Candidate, repeat: int, digest: str, expected_
                 else "; its text is withheld, because it may contain cells of the table"
             )
             problem = f"cannot be made: {class_name(type(error))}{said}"
-    run = {"candidate": candidate.name, "side": candidate.side, "repeat": repeat, "digest": digest if measured else ""}
-    seconds = time.monotonic() - began
-    return run | {"problem": problem, "failed": "", "seconds": seconds} | ({} if measured is None else _said(measured))
+    run = _run_without(candidate, problem) | {"repeat": repeat, "digest": digest if measured else ""}
+    return run | {"seconds": time.monotonic() - began} | ({} if measured is None else _said(measured))
+
+
+def _run_without(candidate: Candidate, problem: str) -> dict[str, Any]:
+    of_candidate = {"candidate": candidate.name, "side": candidate.side, "repeat": 0, "digest": ""}
+    return of_candidate | {"problem": problem, "failed": "", "seconds": 0.0}
 
 
 def _said(measured: Measured) -> dict[str, Any]:

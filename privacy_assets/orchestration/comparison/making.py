@@ -41,7 +41,7 @@ from privacy_assets.release.metrics import (
     figures_of,
     shown_figure,
 )
-from privacy_assets.release.policy import Limit
+from privacy_assets.release.policy import OF_STRANGERS, Limit
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.synthesis.generalized import number_distinct_records
 from privacy_assets.synthesis.split import split_records
@@ -63,8 +63,9 @@ class OutOfTime(Exception):  # noqa: N818 - it ends a candidate and is not an er
 class Measured:
     """The findings about a candidate that was made once.
 
-    ``figures`` are the limited figures of its side, the figure of its risk, and for synthetic records whether leakage
-    was detected; ``failed`` has the reasons of the policy's blocking conditions that fail.
+    ``figures`` are the limited figures of its side, those of people never seen that decide with them, the figure of its
+    risk, and for synthetic records whether leakage was detected; ``failed`` has the reasons of the policy's blocking
+    conditions that fail.
     """
 
     figures: dict[str, float | None]
@@ -87,13 +88,13 @@ class Bench:
 
     def settings_of(self, candidate: Candidate) -> ReleaseSettings:
         """Return the settings of the release with a candidate; refuse settings that no release can have."""
-        release, split = self.release, self.release.split
+        release = self.release
         labels = release.contract.columns_with_role("quasi_identifier") if candidate.generalize_synthetic else ()
         of_records = candidate.anonymized is not None
         return replace(
             release,
             source=_no_source,
-            split=Split(split.train_fraction if isinstance(split, Split) else 0.8, self.options.seeds.split),
+            split=Split(self._share, self.options.seeds.split),
             synthetic=candidate.synthetic and candidate.synthetic.resolve(release.policy),
             generalize_synthetic=candidate.generalize_synthetic,
             anonymized=candidate.anonymized,
@@ -115,9 +116,13 @@ class Bench:
     @cached_property
     def _sides(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Originals and control of this comparison."""
-        split, contract = self.release.split, self.release.contract
-        share = split.train_fraction if isinstance(split, Split) else 0.8
-        return split_records(self.table, train_fraction=share, seed=self.options.seeds.split, person=contract.person)
+        seed, person = self.options.seeds.split, self.release.contract.person
+        return split_records(self.table, train_fraction=self._share, seed=seed, person=person)
+
+    @property
+    def _share(self) -> float:
+        """Share of the people that synthesizers may see, which was chosen before."""
+        return float(getattr(self.release.split, "train_fraction", 0.8))
 
     @property
     def _group(self) -> str | None:
@@ -261,6 +266,9 @@ def _decided(
     """Apply the limits of the policy on the side."""
     decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
     figures: dict[str, float | None] = {limit.metric: verdict.value for limit, verdict in decided}
+    known = evidence.assessments[MPUCC].metrics if MPUCC in evidence.assessments else {}
+    pairs = (pair for limit, _ in decided if limit.beyond is not None for pair in OF_STRANGERS[limit.metric])
+    figures |= {name: known.get(name) for pair in pairs for name in pair if name not in figures}
     return Measured(figures, worth, [*(failed or ()), *(_said(limit, v) for limit, v in decided if v.blocks)])
 
 

@@ -40,7 +40,8 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
     candidates : dict
         By name: its ``side``, its ``kind`` (the method), and its settings as in YAML (``settings``).
     settings : dict
-        The settings of the comparison, as JSON values: fingerprint of the table, digest of the settings, limits, and
+        The settings of the comparison, as JSON values: fingerprint of the table, digest of the settings, limits, the
+        figure that is the risk of each side (``risks``: ``exposed_share`` where it decided instead of the score), and
         how many candidates were made here and not taken from an earlier comparison (``n_made_here``).
     """
 
@@ -79,7 +80,7 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
         """
         if side not in RISKS:
             raise InvalidSettingError(f"side is {side!r}. Expected {one_of(tuple(RISKS))}.")
-        risk = RISKS[side]
+        risk = self.settings["risks"][side]
         return best_of(self.table, side, risk) if risk in self.table.columns else None
 
     @property
@@ -126,8 +127,9 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
         return as_markdown(self.drawn(), COLORS)
 
     def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
-        limits = {side: self.settings["limits"][side].get(risk) for side, risk in RISKS.items()}
-        return map_of_options(self.table, RISKS, limits, self.recommended)
+        risks = self.settings["risks"]
+        limits = {side: self.settings["limits"][side].get(risk) for side, risk in risks.items()}
+        return map_of_options(self.table, risks, limits, self.recommended)
 
     def to_artifact(self) -> Artifact:
         """Return everything as plain columns with a JSON header."""

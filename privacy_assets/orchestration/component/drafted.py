@@ -1,18 +1,32 @@
 """Source and contract of a release, drafted from a table in a file, in the storage of an asset, or from a query."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import BaseModel, Field
 
-from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.safe_names import class_name, type_name
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.mapping import DECIDE, ONE_ROW_PER_PERSON
 from privacy_assets.drafting.blocks import blocks_of_frame, open_table
-from privacy_assets.drafting.draft import ContractDraft, draft_of_blocks
+from privacy_assets.drafting.draft import MOST_CELLS, ContractDraft, draft_of_blocks
 from privacy_assets.drafting.yaml_text import entry_in_yaml
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
-from privacy_assets.orchestration.settings.sources import SqlQuery
+from privacy_assets.orchestration.control_plans import plan_metadata
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile
+from privacy_assets.orchestration.settings.synthetic import AUTO, Split, Synthesis
+from privacy_assets.release.policy import Policy
 from privacy_assets.setting_checks import local_path
+
+DRAFTED_POLICY = "research_sharing"
+WIDTH = 110
 
 
 class DraftParams(BaseModel):
@@ -38,9 +52,9 @@ def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDra
             raise InvalidSettingError(
                 "A release is drafted from a query with url_variable, without source and asset. Nothing was written."
             )
-        draft, source = _of_query(params.query, params.url_variable)
+        draft, source, read = _of_query(params.query, params.url_variable)
     elif params.source is not None and params.url_variable is None:
-        draft, source = _of_file(params.source, root)
+        draft, source, read = _of_file(params.source, root)
         source = source if params.asset is None else {"asset": params.asset}
     elif params.asset is not None or params.url_variable is not None:
         raise InvalidSettingError(
@@ -49,26 +63,53 @@ def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDra
         )
     else:
         return None
-    return fields_in_yaml(source, draft), draft
+    return fields_in_yaml(source, draft, _forecast(draft, read)), draft
 
 
-def fields_in_yaml(source: Mapping[str, Any], draft: ContractDraft) -> dict[str, str]:
-    """Return the fields of a release with a drafted contract."""
+def fields_in_yaml(source: Mapping[str, Any], draft: ContractDraft, forecast: Sequence[str] = ()) -> dict[str, str]:
+    """Return the fields of a release with a drafted contract, and the split with a forecast."""
     contract = "".join(f"  {line}\n" for line in draft.to_yaml().splitlines())
-    return {"source": entry_in_yaml("source", source), "contract": f"contract:\n{contract}".rstrip()}
+    lines = [line for each in forecast for line in textwrap.wrap(each, WIDTH, break_on_hyphens=False)]
+    return {
+        "source": entry_in_yaml("source", source),
+        "contract": f"contract:\n{contract}".rstrip(),
+        "split": "\n".join([*(f"# {line}" for line in lines), entry_in_yaml("split", {"train_fraction": AUTO})]),
+    }
 
 
-def _of_file(source: str, root: Path) -> tuple[ContractDraft, dict[str, Any]]:
+def _forecast(draft: ContractDraft, read: Callable[[None], pd.DataFrame]) -> list[str]:
+    """Forecast the decision on a drafted table, as if what is open were decided on the cautious side."""
+    if draft.n_rows * len(draft.columns) > MOST_CELLS:
+        return ["The table is too large for a forecast in a draft; the metadata of the asset source has it."]
+    columns = {}
+    for each in draft.columns:
+        own = {key: value for key, value in each.description.items() if value != DECIDE}
+        columns[each.name] = {"role": "quasi_identifier"} | own
+    unit = {} if draft.person is not None else {ONE_ROW_PER_PERSON: True}
+    try:
+        contract = TableContract.from_mapping({**unit, "columns": columns})
+        sides: dict[str, Any] = {"split": Split(AUTO), "synthetic": Synthesis()}
+        if contract.columns_with_role("quasi_identifier"):
+            sides["anonymized"] = AnonymizationSettings(k=Policy.for_use_case(DRAFTED_POLICY).people_per_class)
+        asked = Release("draft", source=partial(read, None), contract=contract, policy=DRAFTED_POLICY, **sides)
+        release = ReleaseSettings.of(asked)
+        said = plan_metadata(release, contract.admit(read(None)))
+    except PrivacyAssetsError as error:
+        return [f"There is no forecast before the contract is decided ({class_name(type(error))})."]
+    return [str(said[name]) for name in ("forecast", "forecast_anonymized") if name in said]
+
+
+def _of_file(source: str, root: Path) -> tuple[ContractDraft, dict[str, Any], Callable[[None], pd.DataFrame]]:
     draft = draft_of_blocks(open_table(root / local_path(source, "source")))
     written: dict[str, Any] = {"file": source}
     if Path(source).suffix.removeprefix(".").lower() != draft.format:
         written["format"] = draft.format
     if draft.separator != ",":
         written["separator"] = draft.separator
-    return draft, written
+    return draft, written, TableFile(str(root / source), draft.format, draft.separator).read
 
 
-def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, Any]]:
+def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, Any], Callable[[None], pd.DataFrame]]:
     settings = SqlQuery(query, url_variable)
     table, problem = None, ""
     try:
@@ -82,17 +123,20 @@ def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, A
             f"The query could not be run: {problem}. Run it in the database's own client, which shows the reason; the "
             "message is not shown here, because it may contain cells."
         )
-    return draft_of_blocks(blocks_of_frame(table, "The result of the query")), {
-        "query": query,
-        "url_variable": url_variable,
-    }
+    read = partial(_given, table)
+    written = {"query": query, "url_variable": url_variable}
+    return draft_of_blocks(blocks_of_frame(table, "The result of the query")), written, read
+
+
+def _given(table: pd.DataFrame, _: None) -> pd.DataFrame:
+    return table
 
 
 def release_in_yaml(fields: Mapping[str, str]) -> str:
     """Return a whole release: the drafted fields and a policy."""
     body = "".join(f"  {line}\n" for field in fields.values() for line in field.splitlines())
     policy = (
-        "  policy: research_sharing  # decide: or public_release, internal_analytics, development, high_risk_data\n"
+        f"  policy: {DRAFTED_POLICY}  # decide: or public_release, internal_analytics, development, high_risk_data\n"
     )
     return f"type: privacy_assets.PrivacyReleaseComponent\n\nattributes:\n{body}{policy}"
 

@@ -93,7 +93,7 @@ def scaffold_text(component: type[YamlSettings], type_name: str, drafted: Mappin
 def _field(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
     """Write a field of the component; optional fields are comments."""
     first, *others = field.examples
-    is_used = field.required or field.name == "source"
+    is_used = field.required or field.name in ("source", "split")
     yield from _explanation(field, explained)
     yield from _used(_written(field, first, explained), is_used=is_used)
     for other in others:

@@ -75,7 +75,7 @@ class Release:
     split: Split | GivenSplit | None = setting(
         None,
         "How people are divided into those whose records the synthesizer may see, and the control.",
-        {"train_fraction": 0.7},
+        {"train_fraction": "auto"},
     )
     synthetic: Synthesis | ExternalSynthetic | None = setting(
         None,

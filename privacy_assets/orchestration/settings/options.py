@@ -200,6 +200,14 @@ class OptionsSettings:
         300,
         above=0,
     )
+    until: float | None = setting(
+        None,
+        "Least worth (utility) at which the first candidate of a side that can be proposed ends the comparison of that "
+        "side; null: all candidates are compared.",
+        0.8,
+        above=0,
+        below=1,
+    )
     seeds: ComparisonSeeds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -211,6 +219,8 @@ class OptionsSettings:
         limit = self.limit_seconds
         is_limit = limit is None or (is_number(limit, 0, plain=True) and limit > 0)
         require(is_limit, "options.limit_seconds", limit, "a number above 0, or None", "Nothing was compared.")
+        is_worth = self.until is None or (is_number(self.until, plain=True) and 0 < self.until < 1)
+        require(is_worth, "options.until", self.until, "a number between 0 and 1, or None", "Nothing was compared.")
         self._check_candidates()
         object.__setattr__(self, "seeds", ComparisonSeeds(self.seed, self.n_seeds))
 
@@ -241,4 +251,4 @@ class OptionsSettings:
         """Return all settings that affect the result, as JSON values."""
         given = self.candidates
         candidates = given if isinstance(given, str) else [[each.name, each.in_yaml()] for each in given]
-        return {"candidates": candidates, "n_seeds": self.n_seeds, "seed": self.seed}
+        return {"candidates": candidates, "n_seeds": self.n_seeds, "seed": self.seed, "until": self.until}

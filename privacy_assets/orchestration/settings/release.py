@@ -33,6 +33,7 @@ from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
+    AUTO,
     SYNTHETIC_PEOPLE,
     AssessmentSettings,
     ExternalSynthetic,
@@ -203,9 +204,16 @@ class ReleaseSettings(Release):
                 f"The release {self.name!r} has synthetic records that were made elsewhere, divides the source "
                 "itself, and limits leakage, which is measured against people whom the synthesizer has not seen. Give "
                 "the original and control that the synthesizer had (GivenSplit), or declare "
-                "ExternalSynthetic(..., control_was_withheld=True)."
+                "ExternalSynthetic(..., control_was_withheld=True). If it saw everybody, nothing can be admitted: have "
+                "the records made again from a random part of the people, give people of another period as control "
+                "(docs/split.md), or release anonymized records."
             )
         self._check_group_of_synthesis()
+        if getattr(self.split, "train_fraction", None) == AUTO and not self.assesses(DISCLOSURE):
+            raise InvalidSettingError(
+                f"The release {self.name!r} has train_fraction {AUTO!r}, which is chosen by what the leakage test "
+                "sees, but its policy does not limit leakage. Write a number, or limit leakage_detected."
+            )
         if self.synthetic_person is not None:
             check_synthetic_person(self.contract, self.synthetic_person)
         if self.assesses(DISCLOSURE):
@@ -546,11 +554,17 @@ class ReleaseSettings(Release):
 
     @property
     def disclosure_settings(self) -> DisclosureSettings:
-        """The given settings, or the defaults; the inference of the contract's sensitive columns is reported."""
+        """The given settings, or the defaults, with the contract's sensitive columns and quasi-identifiers."""
         given = self.disclosure or DisclosureSettings()
-        sensitive = set(self.contract.columns_with_role("sensitive"))
-        released = (name for name in self.contract.released_columns if name in sensitive)
-        return given if given.sensitive else replace(given, sensitive=tuple(released))
+
+        def of_contract(role: str) -> tuple[str, ...]:
+            own = set(self.contract.columns_with_role(role))
+            return tuple(name for name in self.contract.released_columns if name in own)
+
+        # Columns cannot be taken from the quasi-identifiers of the contract, which are tested alone.
+        known = dict.fromkeys((*of_contract("quasi_identifier"), *given.quasi_identifiers))
+        sensitive = given.sensitive or of_contract("sensitive")
+        return replace(given, sensitive=sensitive, quasi_identifiers=tuple(known))
 
     @property
     def utility_settings(self) -> UtilitySettings:

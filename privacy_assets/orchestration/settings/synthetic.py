@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
@@ -19,6 +19,7 @@ from privacy_assets.synthesis.redraw import MIN_ATOM
 from privacy_assets.synthesis.split import check_split_settings
 from privacy_assets.synthesis.synthesize import DEFAULT_SYNTHESIZER, Synthesizer, check_setting, resolve_synthesizer
 
+AUTO: Literal["auto"] = "auto"
 SYNTHETIC_PEOPLE = "synthetic_people"
 """Stage of the synthetic person of each synthetic record, which is never released."""
 
@@ -28,13 +29,19 @@ SYNTHETIC_PEOPLE = "synthetic_people"
 class Split:
     """Divide the source by person into records that the synthesizer may see and records that it never sees."""
 
-    train_fraction: float = setting(
-        0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7, above=0, below=1
+    train_fraction: float | str = setting(
+        0.8,
+        "Share of the people whose records the synthesizer may see, above 0 and below 1; auto: the largest with which "
+        "the leakage test sees what the policy requires (detectable_share), else one half.",
+        AUTO,
+        0.7,
+        above=0,
+        below=1,
     )
     seed: int = setting(0, "Seed of the division.", 1, at_least=0)
 
     def __post_init__(self) -> None:
-        check_split_settings(self.train_fraction, self.seed)
+        check_split_settings(0.5 if self.train_fraction == AUTO else self.train_fraction, self.seed, f", or {AUTO!r}")
 
 
 @described

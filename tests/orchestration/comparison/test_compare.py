@@ -29,7 +29,7 @@ from privacy_assets import (
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison import making
 from privacy_assets.orchestration.settings.options import STANDARD, OptionsSettings
-from privacy_assets.pipeline.choice import best_of, table_of
+from privacy_assets.pipeline.choice import best_of, risk_that_decides, table_of
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.synthesis.cart import Cart
 from privacy_assets.utility import assess
@@ -422,6 +422,79 @@ def test_generalized_records_differ_more_and_do_not_count_for_the_others():
     generalized = {"side": "synthetic", "settings": {"generalize_synthetic": {"k": 3}}}
     assert table_of(runs, {"c0": plain, "c1": generalized}, limits, 2)["is_proposed"].tolist() == [True, True]
     assert table_of(runs, {"c0": plain, "c1": plain}, limits, 2)["is_proposed"].tolist() == [False, True]
+
+
+BEYOND = Policy(
+    (
+        Limit("privacy_risk_score", 0.3, beyond="exposed_share"),
+        Limit("leakage_detected", 0),
+        Limit("originals_singled_out", 0.3, beyond="exposed_share"),
+    )
+)
+
+
+def wide_runs(scores, exposed, of_strangers=0.8):
+    """Return two draws per candidate, whose scores and exposed shares are given as pairs."""
+    own = {
+        "score_of_related_columns": runs_of(scores, 2)["privacy_risk_score"],
+        "score_of_strangers": of_strangers,
+        "score_of_strangers_on_related_columns": of_strangers,
+        "originals_singled_out": 0.01,
+        "originals_singled_out_by_strangers": 0.01,
+        "exposed_share": [value for pair in exposed for value in pair],
+    }
+    return runs_of(scores, 2).assign(**own)
+
+
+def decided(scores, exposed, **more):
+    limits = {"synthetic": BEYOND.limits_of("synthetic"), "anonymized": []}
+    candidates = {f"c{place}": {"side": "synthetic", "settings": {}} for place in range(len(scores))}
+    table = table_of(wide_runs(scores, exposed, **more), candidates, limits, 2)
+    return table["is_proposed"].tolist(), table["reason"].tolist()
+
+
+def test_where_people_never_seen_fail_the_limit_the_margin_is_that_of_what_decides_instead():
+    far, near = [0.1, 0.1], [0.24, 0.29]
+    # The score may vary, because it is beyond its limit in every draw; what decides may not come near to it.
+    assert decided([[0.5, 0.9]], [far]) == ([True], [""])
+    proposed, [reason] = decided([[0.5, 0.9]], [near])
+    assert not proposed[0]
+    assert reason == "exposed_share is 0.265, within two standard deviations (0.0354) of its limit"
+    # A score just inside its limit could be beyond it in the next draw, where the other figure decides.
+    assert decided([[0.28, 0.298]], [far]) == ([True], [""])
+    assert decided([[0.28, 0.298]], [near])[1][0].startswith("exposed_share is 0.265")
+    # If strangers meet the limit, the score alone decides, and what would decide instead is not asked.
+    assert decided([[0.1, 0.11]], [near], of_strangers=0.2) == ([True], [""])
+    assert decided([[0.28, 0.298]], [far], of_strangers=0.2)[1][0].startswith("privacy_risk_score is 0.289")
+
+
+def test_the_risk_of_candidates_is_what_decided_on_them():
+    limits = BEYOND.limits_of("synthetic")
+    narrow, wide = wide_runs([[0.1, 0.1]], [[0.2, 0.2]]), wide_runs([[0.9, 0.9]], [[0.2, 0.2]])
+    assert risk_that_decides(narrow, limits, "privacy_risk_score") == "privacy_risk_score"
+    assert risk_that_decides(wide, limits, "privacy_risk_score") == "exposed_share"
+    assert risk_that_decides(wide.assign(failed="refused"), limits, "privacy_risk_score") == "privacy_risk_score"
+    assert risk_that_decides(wide, [Limit("privacy_risk_score", 0.3)], "privacy_risk_score") == "privacy_risk_score"
+
+
+def test_it_ends_on_each_side_at_the_first_candidate_that_is_good_enough():
+    copula = Candidate(synthetic=Synthesis("gaussian_copula"))
+    candidates = [*CANDIDATES[:3], copula, CANDIDATES[3], replace(copula, name="again")]
+    every = compare_releases(people(), CONTRACT, POLICY, candidates=candidates, seed=4)
+    worth = every.table.set_index("candidate")["utility"]
+    until = min(worth["k=5"], worth["smooth_cart"]) - 0.001
+    assert worth["gaussian_copula"] < until < 1
+    found = compare_releases(people(), CONTRACT, POLICY, candidates=candidates, seed=4, until=until, earlier=every)
+    assert not row_of(found, "k=2")["is_admitted"]
+    for name in ("k=5", "gaussian_copula", "smooth_cart"):
+        assert row_of(found, name)["is_proposed"]
+    for name, first in (("suppressing", "k=5"), ("again", "smooth_cart")):
+        row = row_of(found, name)
+        assert row["reason"] == f"not tried: {first} can be proposed, and its worth is at least {until:g}"
+        assert not row["is_admitted"]
+        assert row["n_made"] == 0
+    assert found.recommended == {"anonymized": "k=5", "synthetic": "smooth_cart"}
+    assert found.settings["digest"] != every.settings["digest"]
 
 
 def test_the_least_risky_of_those_that_are_worth_as_much_is_recommended():

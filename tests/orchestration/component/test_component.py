@@ -93,7 +93,7 @@ def test_every_commented_block_of_the_scaffold_can_be_used():
     jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
     schema = jsonschema.Draft202012Validator(PrivacyReleaseComponent.get_model_cls().model_json_schema())
     blocks = re.findall(r"(?m)(?:^  #(?! ).*\n)(?:^  #  .*\n)*", text)
-    n_used = 2  # source and contract
+    n_used = 3  # source, contract and split
     assert len(blocks) == len(PrivacyReleaseComponent.model_fields) - n_used
     for block in blocks:
         used = re.sub(r"(?m)^  #", "  ", block)

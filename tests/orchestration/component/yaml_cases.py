@@ -463,7 +463,7 @@ CASES = {
     "Limit.metric": (
         limit(metric="total_identified"),
         limit(metric="privacy_score"),
-        "'privacy_score' is not one of ['privacy_risk_score', 'score_of_control'",
+        "'privacy_score' is not one of ['privacy_risk_score', 'score_of_strangers'",
     ),
     "Limit.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
     "Limit.direction": (
@@ -475,6 +475,14 @@ CASES = {
         limit(severity="warn"),
         limit(severity="info"),
         "'info' is not one of ['error', 'warn', None]",
+    ),
+    "Limit.beyond": (
+        policy(
+            use_case="research_sharing",
+            limits=[{"metric": "privacy_risk_score", "value": 0.15, "beyond": "exposed_share"}],
+        ),
+        limit(beyond="exposed_share"),
+        "The limit on 'verbatim_copies' has beyond 'exposed_share' and severity 'error'",
     ),
     "Limit.advice": (limit(advice="Ask us."), limit(advice=5), "5 is not of type 'string', 'null'"),
     **{
@@ -540,7 +548,7 @@ CASES = {
     ),
     # the synthetic side
     **by_name("Split", "split")(
-        train_fraction=(0.5, 1.5, "`train_fraction` is 1.5; expected a number above 0 and below 1"),
+        train_fraction=("auto", 1.5, "`train_fraction` is 1.5; expected a number above 0 and below 1, or 'auto'"),
         seed=(1, -1, "`seed` is -1; expected a whole number, 0 or more"),
     ),
     "Split.original": (
@@ -752,6 +760,11 @@ CASES = {
     **by_name("DisclosureSettings", "disclosure")(
         sensitive=(["diagnosis"], ["disease"], "`sensitive` names columns that the tables do not have: ['disease']"),
         known=(["age", "diagnosis"], ["age"], "`known` must be a list of at least 2 distinct column names"),
+        quasi_identifiers=(
+            ["diagnosis"],
+            ["disease"],
+            "`quasi_identifiers` names columns that the tables do not have: ['disease']",
+        ),
         max_known=(2, 4, "max_known is 4. Expected an integer from 1 to 3"),
         n_permutations=(4_999, 99, "n_permutations is 99. Expected an integer of at least 999"),
         seed=(1, -1, "seed is -1. Expected an integer of at least 0"),
@@ -762,6 +775,7 @@ CASES = {
         n_seeds=(3, 1, "options.n_seeds is 1. Expected an integer from 2 to 100"),
         seed=(1, -1, "options.seed is -1. Expected an integer of at least 0"),
         limit_seconds=(60, 0, "options.limit_seconds is 0. Expected a number above 0, or None"),
+        until=(0.8, 1, "options.until is 1. Expected a number between 0 and 1, or None"),
     ),
     "Candidate.name": (
         {"options": {"candidates": [{"name": "fine", "anonymized": {"k": 3}}]}},

@@ -1,0 +1,69 @@
+"""Columns that depend on each other are found; columns of noise, also of noise that depends on itself, are apart."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from privacy_assets.columns.dependence import LEVEL, MOST_ROWS, related_columns
+
+N = 2_000
+
+
+def latent(n_columns, seed, n=N, n_values=6):
+    random = np.random.default_rng(seed)
+    z = random.normal(size=(n, 1)) + random.normal(size=(n, n_columns))
+    return [np.clip(np.floor(own + 3), 0, n_values - 1).astype(int) for own in z.T]
+
+
+def noise(n_columns, seed, n=N, n_values=6):
+    return list(np.random.default_rng(seed).integers(0, n_values, (n_columns, n)))
+
+
+def test_noise_beside_columns_that_depend_on_each_other_is_left_out():
+    assert related_columns([*latent(4, 0), *noise(14, 1)], [True] * 18) == [[0, 1, 2, 3]]
+    assert related_columns([*noise(3, 1), *latent(4, 0)], [False] * 7) == [[3, 4, 5, 6]]
+
+
+def test_noise_that_depends_on_itself_is_a_group_of_its_own():
+    groups = related_columns([*latent(4, 0), *latent(6, 5), *noise(2, 9)], [True] * 12)
+    assert groups == [[4, 5, 6, 7, 8, 9], [0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("n_values", [2, 6, 300, N])
+def test_independent_columns_are_rarely_related(n_values):
+    found = [related_columns(noise(12, seed, n_values=n_values), [seed % 2 == 0] * 12) for seed in range(40)]
+    assert sum(map(bool, found)) <= 1
+
+
+def test_a_relation_that_is_no_trend_is_seen():
+    random = np.random.default_rng(2)
+    x = random.integers(0, 40, N)
+    assert related_columns([x, abs(x - 20) + random.integers(0, 3, N)], [True, True]) == [[0, 1]]
+
+
+def test_the_decision_is_that_of_a_chi_square_test_of_categories():
+    random = np.random.default_rng(3)
+    seen = set()
+    for strength in np.linspace(0, 0.3, 40):
+        a, b = random.integers(0, 4, (2, N))
+        b = np.where(random.random(N) < strength, a, b)
+        table = np.zeros((4, 4))
+        np.add.at(table, (a, b), 1)
+        is_related = chi2_contingency(table, correction=False).pvalue <= LEVEL
+        assert bool(related_columns([a, b], [False, False])) == is_related
+        seen.add(is_related)
+    assert seen == {True, False}
+
+
+def test_weights_count_records_and_rows_are_drawn_without_a_seed():
+    a, b = np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4)
+    alike = np.where(a == b, 500, 20)
+    assert related_columns([a, b], [False, False], alike) == [[0, 1]]
+    assert related_columns([a, b], [False, False], np.full(16, 100)) == []
+    large = latent(2, 0, n=MOST_ROWS * 3)
+    assert related_columns(large, [True, True]) == related_columns(large, [True, True]) == [[0, 1]]
+
+
+def test_constant_columns_and_single_columns_are_in_no_group():
+    assert related_columns([np.zeros(50, int), np.arange(50)], [True, True]) == []
+    assert related_columns([np.arange(50)], [True]) == []
