@@ -61,7 +61,8 @@ from disclosure_tables import (
 from measurements import Measurements, add_json_option, figure_name
 from memory import peak_mib
 
-from privacy_assets.disclosure.assess import assess_disclosure, examine_criteria
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.examination import examine_criteria
 from privacy_assets.disclosure.permutation_test import adjusted_p_values, p_values
 from privacy_assets.disclosure.planned_control import judge_by, rehearse
 from privacy_assets.disclosure.pooled_records import pool_records

@@ -44,7 +44,8 @@ import pandas as pd
 from measurements import Measurements, add_json_option
 from scipy.stats import binom
 
-from privacy_assets.disclosure.assess import LEVEL, assess_disclosure
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.examination import LEVEL
 from privacy_assets.examples.rand_hie import load_rand_hie
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.release.policy import Policy

@@ -7,13 +7,43 @@ from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+FEWEST_COLUMNS: Final = 3
+"""Columns of a group, at least, that are looked at without the others."""
 MOST_CLASSES: Final = 8
 FREQUENT: Final = 1 / 16
 MOST_ROWS: Final = 20_000
 LEVEL: Final = 0.001
 """Probability, at most, that any two of all columns seem to depend on each other by chance."""
+
+
+def ranks_of(labels: NDArray[np.object_], kind: str) -> NDArray[np.int64]:
+    """Return the place of each code of a column in the order of its values, a missing value last.
+
+    ``labels`` are the texts of the codes, which are in the order in which the values were found, and ``kind`` that of
+    the column (`EncodedColumn`). Moments are in the order of their text.
+    """
+    known = [label for label in labels if label is not None]
+    if kind == "number":
+        order = np.argsort(np.array(known, np.float64), kind="stable")
+    elif kind == "duration":
+        order = np.argsort(pd.to_timedelta(known).to_numpy(), kind="stable")
+    else:
+        order = np.argsort(np.array(known, object), kind="stable")
+    ranks = np.arange(len(labels))
+    # The missing value, if there is one, has the last code.
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def columns_alone(
+    codes: Sequence[NDArray[Any]], is_ordered: Sequence[bool], weights: NDArray[Any] | None = None
+) -> list[list[int]]:
+    """Return the groups of columns to look at without the others: `related_columns` of at least three, but not all."""
+    groups = related_columns(codes, is_ordered, weights)
+    return [own for own in groups if FEWEST_COLUMNS <= len(own) < len(codes)]
 
 
 def related_columns(

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
-from privacy_assets.columns.dependence import related_columns
+from privacy_assets.columns.dependence import columns_alone
 from privacy_assets.disclosure.criteria import Criterion
-from privacy_assets.disclosure.people import PlantedCopies
 from privacy_assets.disclosure.pooled_records import PooledRecords, Sides
 
 CONFIDENCE: Final = 0.95
@@ -20,7 +19,6 @@ LEAST_VISIBLE: Final = 0.1
 """Share of the people whose copies show least, for whom the share is stated, too."""
 SHARE_OF_LEVEL: Final = 0.8
 """Share of the level of the test that is left for all columns if some of them are also tested without the others."""
-FEWEST_COLUMNS: Final = 3
 FEWEST_ASKED: Final = 5
 """Columns of a group, at least, on which copies must be visible: on fewer, many tables show nobody's."""
 
@@ -35,13 +33,13 @@ class ColumnSet(NamedTuple):
 def column_sets(records: PooledRecords, quasi_identifiers: Sequence[str]) -> list[ColumnSet]:
     """Return the columns that are tested without the others, because those could hide what these show.
 
-    Each group of at least three columns that depend on each other (`related_columns`), unless it is all of them:
-    columns of noise make copies of all others harder to see. Then the quasi-identifiers: they, and groups of fewer than
+    Each group of columns that depend on no others (`columns_alone`): columns of noise make copies of all others harder
+    to see. Then the quasi-identifiers: they, and groups of fewer than
     five columns, may be so coarse that copies cannot be seen there, but what is found counts.
     """
     first = np.unique(records.people, return_index=True)[1]
-    groups = related_columns(list(records.exact.real[:, first]), records.is_number.tolist())
-    groups = [own for own in groups if FEWEST_COLUMNS <= len(own) < len(records.columns)]
+    codes = [ranks[own[first]] for ranks, own in zip(records.ranks, records.exact.real, strict=True)]
+    groups = columns_alone(codes, records.is_number.tolist())
     sets = [ColumnSet(own, len(own) >= FEWEST_ASKED) for own in groups]
     own = sorted(records.columns.index(name) for name in quasi_identifiers if name in records.columns)
     if 1 < len(own) < len(records.columns) and own not in [each.places for each in sets]:
@@ -60,17 +58,17 @@ class Exposure(NamedTuple):
 
 
 def measure_exposure(
-    asked: Mapping[str, Criterion], scores: NDArray[np.float64], effect: PlantedCopies, n_original: int
+    asked: Mapping[str, Criterion], scores: NDArray[np.float64], added: NDArray[np.float64], n_original: int
 ) -> Exposure | None:
     """Estimate the share of copied originals from what the criteria show and what planted copies add to them.
 
     Of each criterion that counts whole copies, the excess of the originals' mean score over the controls', divided by
     the mean of what a copy adds, estimates the share. The estimates are combined with weights of 1 / variance, so that
     criteria that can tell little count little; the scores are combined before the variance is taken, because they
-    depend on each other. ``scores`` are of shape (n_people, n_criteria), originals first. None if no copy adds
-    anything.
+    depend on each other. ``scores`` are of shape (n_people, n_criteria), originals first, and ``added`` of shape
+    (n_copied, n_criteria). None if no copy adds anything.
     """
-    found = combine_criteria(asked, scores, effect)
+    found = combine_criteria(asked, scores, added)
     if found is None:
         return None
     combined, of_copies = found
@@ -86,17 +84,16 @@ def reach_of_exposure(deviation: float, n_original: int, n_control: int) -> floa
 
 
 def combine_criteria(
-    asked: Mapping[str, Criterion], scores: NDArray[np.float64], effect: PlantedCopies
+    asked: Mapping[str, Criterion], scores: NDArray[np.float64], added: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return people's scores combined in units of a copied person, and what copies add; see `measure_exposure`."""
-    added = effect.added.mean(axis=0)
-    spread = scores.std(axis=0)
-    counted = [j for j, each in enumerate(asked.values()) if each.counts_copies and added[j] > 0 and spread[j] > 0]
+    of_copy, spread = added.mean(axis=0), scores.std(axis=0)
+    counted = [j for j, each in enumerate(asked.values()) if each.counts_copies and of_copy[j] > 0 and spread[j] > 0]
     if not counted:
         return None
-    weights: NDArray[Any] = (added[counted] / spread[counted]) ** 2
-    of_score = weights / weights.sum() / added[counted]
-    return scores[:, counted] @ of_score, effect.added[:, counted] @ of_score
+    weights: NDArray[Any] = (of_copy[counted] / spread[counted]) ** 2
+    of_score = weights / weights.sum() / of_copy[counted]
+    return scores[:, counted] @ of_score, added[:, counted] @ of_score
 
 
 def worst_exposure(found: Sequence[Exposure | None]) -> Exposure | None:

@@ -10,15 +10,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from privacy_assets.disclosure.assess import (
-    LEVEL,
-    compare_split,
-    examine_criteria,
-    find_power,
-    is_answered,
-    require_usable,
-)
+from privacy_assets.disclosure.assess import require_usable
 from privacy_assets.disclosure.criteria import criteria_in_words
+from privacy_assets.disclosure.examination import LEVEL, compare_split, examine_criteria, find_power, is_answered
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment

@@ -85,7 +85,7 @@ class PlantedCopies:
         return of_person, float((of_record * n_each)[len(self.owner) :].sum() / n_closest)
 
 
-def effect_of_copies(
+def add_copies(
     records: PooledRecords,
     attack: Attack,
     evidence: Evidence,
@@ -93,8 +93,12 @@ def effect_of_copies(
     of_people: OfPeople,
     workers: Workers,
     rng: np.random.Generator,
-) -> PlantedCopies:
-    """Plant copies of the records of some people; return what this adds to the scores of each."""
+) -> tuple[NDArray[np.float64], Evidence, OfPeople]:
+    """Plant copies of the records of some people.
+
+    Returns what this adds to the scores of each, of shape (n_copied, n_criteria), with the evidence on their records
+    and the people themselves.
+    """
     # Of the distinct records, because repeats would make the effect look more certain.
     most = max(min(MOST_PLANTED, len(records.distinct) // 10), 1)
     order = rng.permutation(of_people.n)
@@ -109,6 +113,20 @@ def effect_of_copies(
     copied = of_copied.mean(score_records((each for each in asked if each.finds_copies), found, evidence))
     added = np.zeros((of_copied.n, len(asked)))
     added[:, finding] = copied - scores[np.searchsorted(of_people.people, of_copied.people)][:, finding]
+    return added, found, of_copied
+
+
+def effect_of_copies(
+    records: PooledRecords,
+    attack: Attack,
+    evidence: Evidence,
+    scores: NDArray[np.float64],
+    of_people: OfPeople,
+    workers: Workers,
+    rng: np.random.Generator,
+) -> PlantedCopies:
+    """Plant copies of the records of some people; return what this adds to the scores, and how they compete."""
+    added, found, of_copied = add_copies(records, attack, evidence, scores, of_people, workers, rng)
     of_others, n_closest = np.sort(evidence["closeness"])[::-1], float(evidence["n_closest"])
     return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows), n_closest)
 

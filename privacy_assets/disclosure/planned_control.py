@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL, attack_on
+from privacy_assets.disclosure.assess import FEWEST_PEOPLE
 from privacy_assets.disclosure.criteria import number_of_closest, weights_of
+from privacy_assets.disclosure.examination import LEVEL, attack_on
 from privacy_assets.disclosure.exposed import SHARE_OF_LEVEL, column_sets, combine_criteria, reach_of_exposure
 from privacy_assets.disclosure.people import OfPeople, PlantedCopies, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
@@ -31,13 +32,7 @@ from privacy_assets.disclosure.permutation_test import (
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, score_records
 from privacy_assets.disclosure.settings import DisclosureSettings
-from privacy_assets.mpucc.control_size import (
-    COPIED_SHARE,
-    ControlPlan,
-    ControlSize,
-    choose_split,
-    people_in_original,
-)
+from privacy_assets.mpucc.control_size import ControlSize, people_in_original
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
 
@@ -117,7 +112,7 @@ def rehearse(
             asked = criteria.values()
             scores = of_people.mean(score_records(asked, evidence, evidence))
             effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
-            combined = combine_criteria(criteria, scores, effect)
+            combined = combine_criteria(criteria, scores, effect.added)
             deviation = None if combined is None else float(combined[0].std())
             n_each = len(table) / n_people
             return Rehearsal(scores, weights_of(asked), effect, deviation, n_people, n_each, settings, alone)
@@ -176,23 +171,6 @@ def _least_detected(
     if least is None:
         return None
     return int(np.ceil(least / n_examined_original * n_original - 1e-9))
-
-
-def plan_by_rehearsal(
-    rehearsal: Rehearsal,
-    train_fraction: float,
-    *,
-    n_synthetic: int | None = None,
-    copied_share: float = COPIED_SHARE,
-    least_control: int = FEWEST_PEOPLE,
-) -> ControlPlan:
-    """Judge the control of a planned split, and recommend a split, as `ControlPlan` says."""
-
-    def judged(fraction: float) -> ControlSize:
-        n_original = people_in_original(rehearsal.n_people, fraction)
-        return judge_by(rehearsal, n_original, rehearsal.n_people - n_original, n_synthetic)
-
-    return choose_split(judged, train_fraction, copied_share, least_control)
 
 
 def reach_of(rehearsal: Rehearsal, n_original: int, n_control: int) -> float | None:

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, as_numbers, group_rows
+from privacy_assets.columns.dependence import ranks_of
 from privacy_assets.columns.unknown_values import UnknownValues
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
@@ -55,6 +56,8 @@ class PooledRecords:
         Whether values have a distance: numbers, moments and durations.
     values : tuple of ndarray of shape (n_codes,), dtype=float64
         Number of each exact code, NaN for missing values; empty for other columns.
+    ranks : tuple of ndarray of shape (n_codes,), dtype=int64
+        Place of each exact code in the order of the values (`ranks_of`).
     missing : ndarray of shape (n_columns,), dtype=int64
         Exact code of missing values, -1 if there are none.
     people : ndarray of shape (n_real,), dtype=int32
@@ -75,6 +78,7 @@ class PooledRecords:
     n_binned: NDArray[np.int64]
     is_number: NDArray[np.bool_]
     values: tuple[NDArray[np.float64], ...]
+    ranks: tuple[NDArray[np.int64], ...]
     missing: NDArray[np.int64]
     people: NDArray[np.int32]
     n_people: int
@@ -114,6 +118,7 @@ class PooledRecords:
             n_binned=self.n_binned[kept],
             is_number=self.is_number[kept],
             values=tuple(self.values[j] for j in kept),
+            ranks=tuple(self.ranks[j] for j in kept),
             missing=self.missing[kept],
             precision={name: own for name, own in self.precision.items() if name in names},
             unknown_values={name: own for name, own in self.unknown_values.items() if name in names},
@@ -171,6 +176,7 @@ def pool_records(
         n_binned,
         np.array([len(own) > 0 for own in values], np.bool_),
         values,
+        tuple(ranks_of(own.labels, own.kind) for own in encoded),
         np.array([len(own.labels) - 1 if _has_missing(own) else -1 for own in encoded], np.int64),
         owners.astype(np.int32),
         int(owners.max()) + 1,

@@ -86,7 +86,7 @@ class Attack:
     """Columns that an attacker knows, the size of the largest sets of them, and the real records to score.
 
     Who knows columns that are not ``named`` wants to learn each of those. ``earlier`` are the records together with
-    those that were published before, if there are some.
+    those that were published before, if there are some. ``is_counted`` if only the share of copied people is asked.
     """
 
     known: NDArray[np.int64]
@@ -94,6 +94,7 @@ class Attack:
     rows: NDArray[np.int64]
     named: tuple[int, ...] = ()
     earlier: PooledRecords | None = None
+    is_counted: bool = False
 
     @property
     def sets(self) -> NDArray[np.int64]:
@@ -104,11 +105,12 @@ class Attack:
 
     def criteria(self, records: PooledRecords) -> dict[str, Criterion]:
         """Return the criteria that are asked of these records."""
-        return criteria_asked(
+        asked = criteria_asked(
             has_synthetic_people=records.synthetic_people is not None,
             has_named_columns=bool(self.named),
             has_earlier_records=self.earlier is not None,
         )
+        return {name: own for name, own in asked.items() if own.counts_copies or not self.is_counted}
 
 
 def gather_evidence(

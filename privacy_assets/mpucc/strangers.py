@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from privacy_assets.columns.coding import ORDERED_KINDS
-from privacy_assets.columns.dependence import related_columns
+from privacy_assets.columns.dependence import columns_alone, ranks_of
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SyntheticSearch, protection_scores
@@ -19,7 +19,6 @@ from privacy_assets.setting_checks import threads_to_use
 
 N_SMALLER_DRAWS: Final = 2
 SMALLEST_SHARE: Final = 1e-4
-FEWEST_COLUMNS: Final = 3
 LARGEST_FORECAST: Final = 3
 
 
@@ -51,9 +50,8 @@ def scores_of_strangers(search: SyntheticSearch, scores: dict[str, Any], max_siz
         of_columns = SyntheticSearch(chosen, replace(search.settings, max_baseline_cols=size), search.n_threads, None)
         assert chosen.control is not None  # noqa: S101 - as above
         others = _regrouped(replace(chosen.control, people=None), chosen)
-        of_group = _mean_score(
-            of_columns, chosen.synthetic, min(chosen.synthetic.n_assessed, most_records(chosen)), size
-        )
+        n_records = min(chosen.synthetic.n_assessed, most_records(chosen))
+        of_group = _mean_score(of_columns, chosen.synthetic, n_records, size)
         alone.append((of_group, _score_of_strangers(of_columns, others, size)))
     of_related, others_of_related = max(alone[1:] or alone, key=lambda pair: pair[0] - pair[1])
     return {
@@ -99,15 +97,17 @@ def continued(
     shares = np.clip(
         [last, *(mean_of(n // part, N_SMALLER_DRAWS) for part in (2, 4))], SMALLEST_SHARE, 1 - SMALLEST_SHARE
     )
-    bend = steps * (steps + 1) / 2
     at = logit(shares)
-    bend *= at[0] - 2 * at[1] + at[2] < 0
+    # The slope changes by as much at each doubling to come; only if it falls.
+    bend = steps * (steps + 1) / 2 if at[0] - 2 * at[1] + at[2] < 0 else 0.0
     factors = np.array([1 + steps + bend, -steps - 2 * bend, bend])
     # Each logit has the error of a share of its number of records.
     n_each = n / np.array([1, 2 / N_SMALLER_DRAWS, 4 / N_SMALLER_DRAWS])
     error = float(np.sqrt((factors**2 / (shares * (1 - shares) * n_each)).sum()))
     there = float(factors @ at) - error
-    return float(expit(max(there, at[0]) if at[0] > at[1] else there)) if last > 0 else 0.0
+    if last == 0:
+        return 0.0
+    return float(expit(max(there, at[0]) if at[0] > at[1] else there))
 
 
 def forecast_strangers(tables: Sequence[PreprocessedTables], settings: MpuccSettings, doublings: float) -> list[float]:
@@ -165,15 +165,15 @@ def _score_of_strangers(search: SyntheticSearch, strangers: CodedTable, max_size
 def _groups(tables: PreprocessedTables) -> list[list[int]]:
     """Return the columns to score without the others; none if all depend on each other."""
     codes, counts = [], []
+    ranks = [ranks_of(own, kind) for own, kind in zip(tables.labels, tables.kinds, strict=True)]
     for table in (tables.original, tables.control):
         assert table is not None  # noqa: S101 - the caller has asked
         # Rows of one person depend on each other.
         first = np.arange(table.n_distinct) if table.people is None else np.unique(table.people.of_row, True)[1]
-        codes.append([own[first] for own in table.codes])
+        codes.append([own[codes_of[first]] for own, codes_of in zip(ranks, table.codes, strict=True)])
         counts.append(table.n_equal if table.people is None else np.ones(len(first)))
     pooled = [np.concatenate(pair) for pair in zip(*codes, strict=True)]
-    groups = related_columns(pooled, [kind in ORDERED_KINDS for kind in tables.kinds], np.concatenate(counts))
-    return [own for own in groups if FEWEST_COLUMNS <= len(own) < len(tables.columns)]
+    return columns_alone(pooled, [kind in ORDERED_KINDS for kind in tables.kinds], np.concatenate(counts))
 
 
 def _only(tables: PreprocessedTables, places: Sequence[int]) -> PreprocessedTables:

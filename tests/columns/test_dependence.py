@@ -1,10 +1,12 @@
 """Columns that depend on each other are found; columns of noise, also of noise that depends on itself, are apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
-from privacy_assets.columns.dependence import LEVEL, MOST_ROWS, related_columns
+from privacy_assets.columns.coding import encode_column, read_column
+from privacy_assets.columns.dependence import LEVEL, MOST_ROWS, columns_alone, ranks_of, related_columns
 
 N = 2_000
 
@@ -67,3 +69,29 @@ def test_weights_count_records_and_rows_are_drawn_without_a_seed():
 def test_constant_columns_and_single_columns_are_in_no_group():
     assert related_columns([np.zeros(50, int), np.arange(50)], [True, True]) == []
     assert related_columns([np.arange(50)], [True]) == []
+
+
+def test_columns_alone_are_at_least_three_and_not_all():
+    assert columns_alone([*latent(2, 0), *noise(5, 1)], [True] * 7) == []
+    assert columns_alone(latent(5, 0), [True] * 5) == []
+    assert columns_alone([*latent(3, 0), *noise(1, 1)], [True] * 4) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [10, 9, None, -3, 100],
+        [0.5, 10.25, -2.0, None, 9.0],
+        pd.to_timedelta(["3 days", "20 days", None, "-1 days", "100 s"]),
+        pd.to_datetime(["2020-05-01 09:00", "1999-12-31 00:00", None, "2020-05-01 10:00", "2021-01-01 00:00"]),
+        ["b", "a", None, "ab", "c"],
+        [2**60 + 5, 3, None, -(2**60), 2**50],
+    ],
+)
+def test_ranks_are_in_the_order_of_values_and_not_of_their_appearance(values):
+    column = pd.Series(values)
+    encoded = encode_column([read_column(column, "A column")])
+    ranks = ranks_of(encoded.labels, encoded.kind)[encoded.codes[0]]
+    known = column.dropna()
+    expected = {value: place for place, value in enumerate(sorted(known.unique()))}
+    assert ranks.tolist() == [expected.get(value, len(expected)) for value in column]

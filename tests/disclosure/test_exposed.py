@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.exposed import Exposure, column_sets, exposed_scores, measure_exposure, worst_exposure
-from privacy_assets.disclosure.people import PlantedCopies
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.errors import InvalidSettingError
 from tests.examples import examples
 
 COUNTING = ["linkability", "inference_exact", "inference_near"]
 ASKED = {name: CRITERIA[name] for name in ("singling_out", *COUNTING, "near_copies")}
-
-
-def planted(added):
-    none = np.zeros(0, np.int32)
-    return PlantedCopies(added, none, none.astype(np.int64), none, 0, 1.0)
 
 
 def expected_exposure(scores, added, n_original):
@@ -67,7 +61,7 @@ def test_the_share_agrees_with_loops(seed, n_original, n_control, n_planted, shi
     random = np.random.default_rng(seed)
     scores = random.random((n_original + n_control, len(ASKED))) * random.integers(0, 2, len(ASKED))
     added = random.random((n_planted, len(ASKED))) + shift
-    found = measure_exposure(ASKED, scores, planted(added), n_original)
+    found = measure_exposure(ASKED, scores, added, n_original)
     expected = expected_exposure(scores.tolist(), added.tolist(), n_original)
     if expected is None:
         assert found is None

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.assess import FEWEST_PEOPLE, assess_disclosure
 from privacy_assets.disclosure.exposed import combine_criteria
 from privacy_assets.disclosure.planned_control import (
     GROWTH,
     judge_by,
     people_needed,
-    plan_by_rehearsal,
     reach_of,
     rehearse,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.control_size import COPIED_SHARE, choose_split, people_in_original
 from tests.disclosure.test_nearest_person import ratings
 
 
@@ -50,16 +50,24 @@ def test_the_more_alike_people_are_the_more_copies_are_needed():
     assert 5 * distinct[-1] < distinct[0]
 
 
+def plan_by(rehearsal, copied_share=COPIED_SHARE, least_control=FEWEST_PEOPLE):
+    def judged(fraction):
+        n_original = people_in_original(rehearsal.n_people, fraction)
+        return judge_by(rehearsal, n_original, rehearsal.n_people - n_original)
+
+    return choose_split(judged, 0.9, copied_share, least_control)
+
+
 def test_the_recommended_split_detects_the_share_that_is_asked_for():
     rehearsal = rehearse(people(1_000, 60), DisclosureSettings())
     for share in (0.012, 0.03, 0.5):
-        plan = plan_by_rehearsal(rehearsal, 0.9, copied_share=share)
+        plan = plan_by(rehearsal, copied_share=share)
         if plan.recommended.detectable_share <= share:
             assert plan.recommended_fraction == 0.9 or plan.planned.detectable_share > share
         else:
             assert plan.recommended.detectable_share <= plan.planned.detectable_share
     assert plan.recommended_fraction == 0.9
-    assert plan_by_rehearsal(rehearsal, 0.9, least_control=2_000).recommended is None
+    assert plan_by(rehearsal, least_control=2_000).recommended is None
 
 
 def test_people_with_several_records_are_rehearsed_together():
@@ -117,7 +125,7 @@ def test_scores_are_combined_by_what_each_criterion_can_tell():
     random = np.random.default_rng(3)
     scores, added = random.normal(size=(40, 3)) * [1, 2, 5], random.normal([1, 1, 2], size=(25, 3))
     asked = dict.fromkeys("abc", SimpleNamespace(counts_copies=True)) | {"b": SimpleNamespace(counts_copies=False)}
-    combined, of_copies = combine_criteria(asked, scores, SimpleNamespace(added=added))
+    combined, of_copies = combine_criteria(asked, scores, added)
     precisions = {}
     for j in (0, 2):
         variance = sum((score - scores[:, j].mean()) ** 2 for score in scores[:, j]) / 40
@@ -127,7 +135,7 @@ def test_scores_are_combined_by_what_each_criterion_can_tell():
         expected = sum(precisions[j] * estimates[j] for j in precisions) / sum(precisions.values())
         assert found == pytest.approx(expected)
     assert np.mean(of_copies) == pytest.approx(1)
-    assert combine_criteria(asked, scores, SimpleNamespace(added=-np.abs(added))) is None
+    assert combine_criteria(asked, scores, -np.abs(added)) is None
 
 
 def test_the_number_of_people_that_is_needed_is_the_first_that_suffices():
