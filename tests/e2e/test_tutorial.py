@@ -180,7 +180,7 @@ def look_at_it(reader, ids):
     for column in ("self_rated_health", "family_size"):
         page.get_by_role("cell", name=column, exact=True).first.wait_for()
     reader.asset("rand_hie_cart/disclosure_assessment", "checks&checkDetail=no_leakage_is_detected")
-    reader.sees("Checks (2)", "leakage_detected is yes; expected no", "Coarsen the columns that are inferred")
+    reader.sees("Checks (3)", "leakage_detected is yes; expected no", "Coarsen the columns that are inferred")
     page.get_by_text("Failed", exact=True).first.wait_for()
     page.get_by_text("no_leakage_is_detected", exact=True).first.wait_for()
     page.get_by_text("disclosure_assessment_settings_meet_the_policy").first.wait_for(state="attached")
@@ -279,18 +279,19 @@ def see_a_refusal(reader):
 
     reader.on(f"/locations/{LOCATION}/asset-groups/rand_hie_smooth_cart/lineage")
     page.locator("svg foreignObject").get_by_text("synthetic_release", exact=True).first.click()
-    run_id, status = reader.run_of("Materialize selected")
-    assert status == "FAILURE"
-    reader.on(f"/runs/{run_id}")
-    page.get_by_text("synthetic_release was refused: privacy_risk_score is 0.188").first.wait_for()
+    _, status = reader.run_of("Materialize selected")
+    assert status == "SUCCESS"
+    reader.finds("The synthetic release `rand_hie_smooth_cart` is admitted under this policy, too.")
+    reader.asset("rand_hie_smooth_cart/synthetic_release", "checks&checkDetail=release_gate")
+    reader.sees("privacy_risk_score is 0.188", "exposed_share is 0.0665")
+    warned = page.locator("tr:not(:has(tr))").filter(has_text="privacy_risk_score is 0.188")
+    assert "warns" in warned.first.inner_text().split()
+    reader.sees(re.compile("exposed_share decides"))
     reader.finds(
-        "The synthetic release `rand_hie_smooth_cart` is also refused under this policy: its score of 0.188 depends on "
-        "the records, and a larger k does not change it."
+        "Its score of 0.188 fails as a warning: real people never seen [would fail as "
+        "well](how-to-limits.md#where-nobody-meets-the-limit), so the exposed share decides."
     )
-    reader.finds(
-        "See [Synthetic records](synthetic.md#when-they-are-refused) for settings that do, and [Choose among "
-        "releases](how-to-choose.md) for what each setting is worth."
-    )
+    reader.finds("See [Choose among releases](how-to-choose.md) for what each setting is worth.")
 
 
 def test_every_sentence_of_the_tutorial_about_the_ui_is_true(clone):
