@@ -8,7 +8,15 @@ from pathlib import Path
 
 from privacy_assets.cli.budget import run_budget
 from privacy_assets.cli.quickstart import run_quickstart
-from privacy_assets.cli.releases import run_compare, run_keygen, run_register, run_report, run_verify, run_warm_up
+from privacy_assets.cli.releases import (
+    run_compare,
+    run_keygen,
+    run_register,
+    run_report,
+    run_verify,
+    run_warm_up,
+    run_withdraw,
+)
 from privacy_assets.cli.stages import STAGES, add_stages, run_stage
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import local_path
@@ -24,6 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
     verify.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    verify.add_argument(
+        "--withdrawn", type=Path, metavar="FILE", help="copy of withdrawn.jsonl (default: that of the releases, if any)"
+    )
+    withdraw = commands.add_parser("withdraw", help="say that a release should no longer be used, and why")
+    withdraw.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    withdraw.add_argument("--reason", required=True, help="at least three words, which recipients read")
+    withdraw.add_argument("--key", type=Path, metavar="FILE", help="PEM file of a private key that signs the entry")
     report = commands.add_parser("report", help="verify a release, and regenerate its report page")
     report.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     report.add_argument(
@@ -86,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "keygen": lambda: run_keygen(chosen.path),
         "warm-up": run_warm_up,
         "report": lambda: run_report(chosen, max_bytes),
-        "verify": lambda: run_verify(chosen.directory, chosen.public_key, max_bytes),
+        "verify": lambda: run_verify(chosen, max_bytes),
+        "withdraw": lambda: run_withdraw(chosen),
     }
     try:
         return runs[chosen.command]()

@@ -38,15 +38,21 @@ def run_compare(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
+def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
     """Verify a release, and print the result and the signing key."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.verification import verify_release
 
+    directory = chosen.directory
     try:
-        found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
+        found = verify_release(
+            directory, public_keys=chosen.public_key, max_bytes=max_bytes, withdrawn=chosen.withdrawn
+        )
     except InvalidSettingError as error:
         print(f"NOT verified: {directory}\n  - {error}")
+        return 1
+    if found.withdrawn:
+        print(f"WITHDRAWN: {directory} was {found.withdrawn}. Do not use it any more.")
         return 1
     if not found.verified:
         print(f"NOT verified: {directory}")
@@ -65,6 +71,23 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
         print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
     else:
         print("It is not signed, so verification does not show who wrote it.")
+    return 0
+
+
+def run_withdraw(chosen: argparse.Namespace) -> int:
+    """Withdraw a release, and print what is the latest version now."""
+    from privacy_assets.release.signing import SigningKey
+    from privacy_assets.release.withdrawals import WITHDRAWN_FILE
+    from privacy_assets.release.withdrawing import withdraw_release
+
+    key = None if chosen.key is None else SigningKey(chosen.key)
+    found = withdraw_release(chosen.directory, chosen.reason, key)
+    said = "It was in the list before" if found.was_listed else f"Added to {WITHDRAWN_FILE}: give it to recipients"
+    print(f"Withdrawn: {found.entry.release}, {found.entry.in_words}.\n{said}. Its files stay.")
+    if found.undone:
+        print(f"It stands, but `latest` or the register could not be written. Run the command again. {found.undone}")
+        return 1
+    print(f"The latest version is now {found.latest}." if found.latest else "There is no latest version any more.")
     return 0
 
 

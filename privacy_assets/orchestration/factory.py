@@ -28,7 +28,7 @@ from privacy_assets.orchestration.assets import (
 )
 from privacy_assets.orchestration.disclosure_assets import disclosure_assessment_asset
 from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
-from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
+from privacy_assets.orchestration.monitoring import drift_check, published_checks, refusal_sensor, release_schedule
 from privacy_assets.orchestration.options_assets import release_options_asset
 from privacy_assets.orchestration.private.directories import require_separate
 from privacy_assets.orchestration.private.resources import private_resources, release_resources
@@ -127,6 +127,7 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     assets += releases.values()
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]
+    checks += [published_checks(release, side) for side in release.sides]
     if watch.drift_limit is not None:
         checks.append(drift_check(release, watch.drift_limit))
     # By key, because users may put the assets into another group.

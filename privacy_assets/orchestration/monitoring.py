@@ -17,10 +17,14 @@ from privacy_assets.orchestration.settings.monitoring import AlertHook, Monitori
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import RESOURCES, storage_of
 from privacy_assets.release.drift import measure_drift
+from privacy_assets.release.files import RELEASE_NAME
+from privacy_assets.release.manifest import read_manifest
+from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 
 DRIFT_CHECK = "source_has_not_drifted"
+NOT_WITHDRAWN_CHECK = "release_is_not_withdrawn"
 MOST_EVALUATIONS = 500
 NEWS_SECONDS = 3600
 """Refusals older than this at the first evaluation of a sensor are not reported."""
@@ -100,6 +104,44 @@ def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinit
         yield _drift_of(storage, storage.load("source"), limit)
 
     return source_has_not_drifted
+
+
+def published_checks(release: ReleaseSettings, side: str) -> dg.AssetChecksDefinition:
+    """Build the checks of the newest published version of a side, which can be run at any time."""
+    key = release.key(f"{side}_release")
+    specs = [
+        dg.AssetCheckSpec(
+            NOT_WITHDRAWN_CHECK, asset=key, blocking=True, description="The newest version was not withdrawn."
+        )
+    ]
+
+    @dg.multi_asset_check(
+        name=f"{release.name}__{side}_release_checks", specs=specs, can_subset=True, required_resource_keys=RESOURCES
+    )
+    @guarded
+    def checks_of_published(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        storage = storage_of(context, release)
+        directory = storage.release_store.directory(release.name, side, storage.partition_key)
+        versions = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name))
+        manifest = read_manifest(versions[-1]) if versions else None
+        listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
+        selected = {check.name for check in context.selected_asset_check_keys}
+        if NOT_WITHDRAWN_CHECK in selected:
+            yield _withdrawal_result(key, manifest, listed)
+
+    return checks_of_published
+
+
+def _withdrawal_result(
+    key: dg.AssetKey, manifest: Mapping[str, Any] | None, listed: Sequence[Withdrawal]
+) -> dg.AssetCheckResult:
+    entry = None if manifest is None else withdrawal_of(manifest["digest"], listed)
+    found = "Nothing has been released yet." if manifest is None else "The newest version was not withdrawn."
+    if entry is not None:
+        found = (
+            f"The newest version, {entry.release}, was {entry.in_words}. Release again before anything is made of it."
+        )
+    return dg.AssetCheckResult(check_name=NOT_WITHDRAWN_CHECK, asset_key=key, passed=entry is None, description=found)
 
 
 def keep_profile(storage: Storage, profile: Artifact) -> None:

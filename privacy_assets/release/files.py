@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.release import clock
 from privacy_assets.release.gate import Verdict, is_admitted
 from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
@@ -122,7 +123,7 @@ def write_release(
         raise InvalidTableError("The policy requires a signature, and there is no signing key. Nothing was released.")
     make_released_directory(directory)
     with locked(directory):
-        created_at = datetime.now(UTC)
+        created_at = clock.now()
         final = directory / f"{created_at.strftime(DIRECTORY_TIME)}-{content[:12]}"
         _remove_abandoned(directory)
         temporary = temporary_sibling(final)
@@ -149,7 +150,7 @@ def write_release(
                 opened.chmod(RELEASED_DIRECTORY_MODE)
             sync_directory(temporary)
             # The link is made first, so that nothing is published if it cannot be made.
-            link = _link_to(final)
+            link = link_to(final)
             temporary.rename(final)
             link.replace(directory / LATEST)
             sync_directory(directory)
@@ -189,7 +190,8 @@ def read_anonymized_release(
         If the directory does not verify, or is not an anonymized release.
     """
     found = verify_release(directory, max_bytes=max_bytes)
-    if not found.verified:
+    # One that was withdrawn stays known to those who have it.
+    if found.problems:
         raise InvalidTableError(
             f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. Nothing was read."
         )
@@ -269,7 +271,7 @@ def render_refusal(
     """
     from privacy_assets.release.report import render_report
 
-    manifest = _recorded(record, table, content, datetime.now(UTC))
+    manifest = _recorded(record, table, content, clock.now())
     return render_report(manifest | {"formats": [], "files": {}, "signed_by": None}, report, note)
 
 
@@ -309,7 +311,8 @@ def _remove_abandoned(directory: Path) -> None:
             shutil.rmtree(abandoned, ignore_errors=True)
 
 
-def _link_to(final: Path) -> Path:
+def link_to(final: Path) -> Path:
+    """Return a new link to a release, which replaces ``latest`` by a renaming."""
     latest = final.parent / LATEST
     if latest.exists() and not latest.is_symlink():
         raise InvalidTableError(

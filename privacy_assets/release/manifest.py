@@ -139,7 +139,8 @@ def _are_mappings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def _is_instant(value: object) -> bool:
+def is_instant(value: object) -> bool:
+    """Return whether a value is the text of a time with its zone."""
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
@@ -183,7 +184,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "release": _is_text,
     "stage": lambda value: value in set(SIDES.values()) if isinstance(value, str) else False,
     "partition": lambda value: value is None or _is_text(value),
-    "created_at": _is_instant,
+    "created_at": is_instant,
     "run_id": _is_text,
     "fingerprint": is_sha256,
     "n_records": _is_count,

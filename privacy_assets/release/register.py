@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release import clock
 from privacy_assets.release.files import LATEST, RELEASE_NAME
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import (
@@ -30,6 +31,7 @@ from privacy_assets.release.metrics import METRICS, UTILITY
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of, page_template
 from privacy_assets.release.signing import PublicKey, find_signature, read_public_key
 from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
+from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, replace_file
 
 REGISTER_FILE = "index.html"
@@ -100,6 +102,7 @@ class RegisterEntry:
     refusals_before: int = 0
     waivers: tuple[str, ...] = ()
     leaving: str = ""
+    withdrawn: str = ""
     signature: str = ""
     signature_kind: str = ""
     files: str = ""
@@ -110,6 +113,14 @@ class RegisterEntry:
     def moment(self) -> str:
         """The time for people."""
         return f"{datetime.fromisoformat(self.created_at):%Y-%m-%d %H:%M} UTC" if self.created_at else "unknown"
+
+
+class _Asked(NamedTuple):
+    """What the rows of a register are compared with: keys, the limit of `verify_release`, and withdrawals by digest."""
+
+    trusted: Sequence[PublicKey]
+    verify_within: int | None
+    withdrawn: Mapping[str, str]
 
 
 def write_register(
@@ -155,13 +166,16 @@ def read_entries(
     """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures.
 
     A link is not followed, and neither it nor what has the name of a release without being a directory is skipped.
+    Raises InvalidSettingError if the list of withdrawn releases was edited.
     """
+    listed = read_withdrawals(root / WITHDRAWN_FILE, trusted)
+    asked = _Asked(trusted, verify_within, {entry.manifest: entry.in_words for entry in listed})
     unread: list[OSError] = []
     for directory, below, files in os.walk(root, onerror=unread.append):
         # A release has a manifest, whatever that is, or at least the name of a release.
         if MANIFEST_FILE in (*files, *below) or RELEASE_NAME.fullmatch(Path(directory).name):
             below.clear()
-            yield _entry(root, Path(directory), trusted, verify_within=verify_within)
+            yield _entry(root, Path(directory), asked)
         for name in sorted([*below, *filter(RELEASE_NAME.fullmatch, files)]):
             path = Path(directory, name)
             if (name in files or path.is_symlink()) and not _is_latest(path):
@@ -180,7 +194,7 @@ def render_register(
 
     It has the latest release first. Refusals are None if unknown. Waivers are judged to have expired on the given day.
     """
-    today = (on or datetime.now(UTC).date()).isoformat()
+    today = (on or clock.today()).isoformat()
     latest_first = sorted(entries, key=lambda entry: (entry.created_at, entry.link), reverse=True)
     by_table: dict[str, list[RegisterEntry]] = {}
     for entry in reversed(latest_first):
@@ -255,12 +269,12 @@ def _instant(text: str) -> datetime | None:
     return None if moment.tzinfo is None else moment
 
 
-def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify_within: int | None) -> RegisterEntry:
+def _entry(root: Path, directory: Path, asked: _Asked) -> RegisterEntry:
     place = directory.relative_to(root).as_posix()
     link = quote(os.fsencode(f"{place}/{REPORT_FILE}")) if _is_regular(directory / REPORT_FILE) else ""
     try:
         data = read_manifest_bytes(directory)
-        return _described(directory, link, parse_manifest(data), data, trusted, verify_within=verify_within)
+        return _described(directory, link, parse_manifest(data), data, asked)
     except DamagedManifestError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - a manifest that breaks its row has a row that says so
@@ -281,9 +295,7 @@ def _described(
     link: str,
     manifest: Mapping[str, Any],
     data: bytes,
-    trusted: Sequence[PublicKey],
-    *,
-    verify_within: int | None,
+    asked: _Asked,
 ) -> RegisterEntry:
     # As text that can be sorted, because Python versions differ in the forms of a time that they accept.
     created_at = _created_at(directory, manifest).isoformat(timespec="microseconds")
@@ -297,8 +309,8 @@ def _described(
     name = "of its own" if policy["use_case"] is None else in_words(_short(policy["use_case"]))
     changed = in_words(_first(policy["changes"], MOST_COLUMNS_NAMED))
     name += f", changed in {changed}" if changed else ""
-    signature, signature_kind = _signature_state(directory, manifest, data, trusted)
-    files, files_kind = _state_of_files(directory, manifest, trusted, verify_within=verify_within)
+    signature, signature_kind = _signature_state(directory, manifest, data, asked.trusted)
+    files, files_kind = _state_of_files(directory, manifest, asked)
     limited = {each.metric: each for each in decided if each.metric in METRICS and each.limit is not None}
     outcomes = tuple(limited.values())
     return RegisterEntry(
@@ -317,6 +329,7 @@ def _described(
             for metric, person, expires_on in map(_waiver, manifest["waivers"][:MOST_WAIVERS_NAMED])
         ),
         leaving=_first([each["column"] for each in manifest.get("columns_leaving_as_is", ())], MOST_COLUMNS_NAMED),
+        withdrawn=asked.withdrawn.get(manifest["digest"], ""),
         signature=signature,
         signature_kind=signature_kind,
         files=files,
@@ -377,11 +390,9 @@ def _signature_state(
     return f"signed with {str(named)[:12]}… ({found.trusted_key}), checked", "good"
 
 
-def _state_of_files(
-    directory: Path, manifest: Mapping[str, Any], trusted: Sequence[PublicKey], *, verify_within: int | None
-) -> tuple[str, str]:
-    if verify_within is not None:
-        problems = verify_release(directory, public_keys=trusted, max_bytes=verify_within).problems
+def _state_of_files(directory: Path, manifest: Mapping[str, Any], asked: _Asked) -> tuple[str, str]:
+    if asked.verify_within is not None:
+        problems = verify_release(directory, public_keys=asked.trusted, max_bytes=asked.verify_within).problems
         return (f"NOT verified: {problems[0]}", "refused") if problems else ("verified", "good")
     present = present_files(directory, manifest)
     for name, entry in manifest["files"].items():

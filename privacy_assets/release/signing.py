@@ -136,6 +136,13 @@ class PublicKey:
             return False
         return True
 
+    def made(self, signature: object, message: bytes) -> bool:
+        """Return whether a text is the base64 of a signature of a message by this key."""
+        try:
+            return isinstance(signature, str) and self.verifies(base64.b64decode(signature, validate=True), message)
+        except binascii.Error:
+            return False
+
 
 class Signer:
     """A private key in memory. Its text does not show the key, and it cannot be pickled."""
@@ -158,6 +165,10 @@ class Signer:
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature."""
         return self._key.sign(message)
+
+    def signature_of(self, message: bytes) -> str:
+        """Return a signature in base64."""
+        return base64.b64encode(self.sign(message)).decode()
 
 
 def require_cryptography() -> None:
@@ -320,7 +331,7 @@ def write_signature(path: Path, manifest: bytes, signer: Signer, mode: int) -> N
         "algorithm": ALGORITHM,
         "key_id": signer.key_id,
         "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
-        "signature": base64.b64encode(signer.sign(CONTEXT + manifest)).decode(),
+        "signature": signer.signature_of(CONTEXT + manifest),
     }
     write_json(path, signature, mode)
 

@@ -7,7 +7,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,6 +46,7 @@ from privacy_assets.release.signing import (
     read_public_key,
 )
 from privacy_assets.release.waivers import Waiver
+from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals, releases_root, withdrawal_of
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.fingerprint import fingerprint
@@ -77,6 +78,8 @@ class ReleaseVerification:
         Name of the trusted key that made the signature; None if the signature was not checked, or another key made it.
     figures_withheld : bool
         Whether the figures that were computed on people's records are left out, so that met limits are only stated.
+    withdrawn : str
+        When and why the release was withdrawn, by the list next to it or the given one; else empty.
     """
 
     directory: Path
@@ -86,15 +89,20 @@ class ReleaseVerification:
     signing_key_id: str | None = None
     trusted_key: str | None = None
     figures_withheld: bool = False
+    withdrawn: str = ""
 
     @property
     def verified(self) -> bool:
-        """Whether no problem was found."""
-        return not self.problems
+        """Whether no problem was found, and the release was not withdrawn."""
+        return not self.problems and not self.withdrawn
 
 
 def verify_release(
-    directory: Path, *, public_keys: Sequence[str | Path | PublicKey] = (), max_bytes: int | None = MAX_BYTES
+    directory: Path,
+    *,
+    public_keys: Sequence[str | Path | PublicKey] = (),
+    max_bytes: int | None = MAX_BYTES,
+    withdrawn: str | Path | None = None,
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
@@ -114,6 +122,9 @@ def verify_release(
         Largest file that is read, and memory that reading may take, by default 4 GiB: the files are read in a process
         of its own (0.7 seconds), which may use one hour of processor time. None for a release of your own: it is read
         in this process, without limits.
+    withdrawn : str or Path, optional
+        A copy of the list of withdrawn releases; by default the list in the directory of the releases, if the release
+        is in one.
 
     Returns
     -------
@@ -123,10 +134,13 @@ def verify_release(
     Raises
     ------
     InvalidSettingError
-        If a public key cannot be used.
+        If a public key cannot be used, or the given list of withdrawn releases does not exist.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     directory = Path(directory)
+    listed = _list_beside(directory) if withdrawn is None else Path(withdrawn)
+    if withdrawn is not None and not Path(withdrawn).is_file():
+        raise InvalidSettingError(f"There is no list of withdrawn releases {str(withdrawn)!r}. Nothing was checked.")
     try:
         data = read_manifest_bytes(directory)
     except DamagedManifestError as error:
@@ -134,14 +148,35 @@ def verify_release(
     signature = find_signature(directory, data, trusted)
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
-    if max_bytes is None:
-        return _verified(directory, data, signature, max_bytes)
     asked = (directory.absolute(), data, signature, max_bytes)
+    if max_bytes is None:
+        found = _verified(*asked)
+    else:
+        try:
+            answer = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
+        except NoAnswerError as error:
+            problems = (*signature.problems, str(error))
+            return ReleaseVerification(directory, None, None, problems, signature.key_id)
+        found = ReleaseVerification(**answer | {"directory": directory, "problems": tuple(answer["problems"])})
+    # The manifest was read within the limits.
+    return found if found.problems else _with_decisions(found, parse_manifest(data), listed, trusted)
+
+
+def _list_beside(directory: Path) -> Path | None:
+    root = releases_root(directory)
+    return None if root is None else root / WITHDRAWN_FILE
+
+
+def _with_decisions(
+    found: ReleaseVerification, manifest: Mapping[str, Any], listed: Path | None, trusted: Sequence[PublicKey]
+) -> ReleaseVerification:
+    """Add what people decided about a release that matches its manifest."""
     try:
-        found = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
-    except NoAnswerError as error:
-        return ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
-    return ReleaseVerification(**found | {"directory": directory, "problems": tuple(found["problems"])})
+        entries = () if listed is None else read_withdrawals(listed, trusted)
+    except InvalidSettingError as error:
+        return replace(found, problems=(str(error),))
+    entry = withdrawal_of(manifest["digest"], entries)
+    return replace(found, withdrawn="" if entry is None else entry.in_words)
 
 
 def verified_as_json(asked: tuple[Path, bytes, SignatureFound, int]) -> dict[str, Any]:

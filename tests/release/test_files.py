@@ -205,9 +205,8 @@ def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, prob
     assert "SENTINEL" not in capsys.readouterr().out
 
 
-@pytest.fixture
-def anonymized_release(tmp_path):
-    """A release of records in classes of two people and up, and a way to forge its manifest."""
+def write_anonymized(directory):
+    """Release records in classes of two people and up."""
     ages = [20, 20, 21, 21, 30, 30, 31, 31]
     source = pd.DataFrame({"age": ages, "illness": list("abcabcab"), "person": [1, 1, 2, 2, 3, 3, 4, 4]})
     found = anonymize(source, quasi_identifiers=["age"], sensitive=["illness"], k=2, subject="person")
@@ -230,7 +229,13 @@ def anonymized_release(tmp_path):
             {"column": "illness", "role": "sensitive"},
         ],
     )
-    written = write_release(tmp_path, found.table, fingerprint(found.table), record)
+    return write_release(directory, found.table, fingerprint(found.table), record)
+
+
+@pytest.fixture
+def anonymized_release(tmp_path):
+    """A release of records in classes of two people and up, and a way to forge its manifest."""
+    written = write_anonymized(tmp_path)
     manifest = (written / "manifest.json").read_text()
 
     def problems_of(*path, forged):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,6 +43,7 @@ from privacy_assets.orchestration.settings.synthetic import (
 from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
 from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySettings, worth_stage
+from privacy_assets.release import clock
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
@@ -612,7 +612,7 @@ class ReleaseSettings(Release):
         files = () if self.waivers is None else read_waivers(self.waivers)
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
-        return Waivers(self.name, datetime.now(UTC).date(), own)
+        return Waivers(self.name, clock.today(), own)
 
     def signer(self) -> tuple[Signer | None, SigningEvidence | None]:
         """Read the key now, and return it with the evidence for the gate."""
