@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from privacy_assets.cli.approve import run_approve
 from privacy_assets.cli.budget import run_budget
 from privacy_assets.cli.quickstart import run_quickstart
 from privacy_assets.cli.releases import (
@@ -39,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     withdraw.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     withdraw.add_argument("--reason", required=True, help="at least three words, which recipients read")
     withdraw.add_argument("--key", type=Path, metavar="FILE", help="PEM file of a private key that signs the entry")
+    verify.add_argument(
+        "--approvers",
+        type=Path,
+        metavar="FILE",
+        help="YAML file of people whom you trust; the release is verified only if they approved it",
+    )
+    approve = commands.add_parser("approve", help="decide on a release that waits, or sign a waiver")
+    approve.add_argument("path", type=Path, help="directory where the release waits, or YAML file of a waiver")
+    approve.add_argument("--key", type=Path, required=True, metavar="FILE", help="PEM file of your private key")
+    approve.add_argument("--decision", choices=["approve", "reject"], default="approve", help="(default: approve)")
+    approve.add_argument("--statement", help="why; needed for a release, and published with it")
     report = commands.add_parser("report", help="verify a release, and regenerate its report page")
     report.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     report.add_argument(
@@ -102,6 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "warm-up": run_warm_up,
         "report": lambda: run_report(chosen, max_bytes),
         "verify": lambda: run_verify(chosen, max_bytes),
+        "approve": lambda: run_approve(chosen),
         "withdraw": lambda: run_withdraw(chosen),
     }
     try:

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+EXIT_OVERDUE = 3
+"""The release verifies, but its review is overdue; 2 is an error in the command line."""
+
 
 def run_compare(chosen: argparse.Namespace) -> int:
     """Compare the candidate releases of a file, print the comparison, and store it for the file's assets."""
@@ -46,7 +49,11 @@ def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
     directory = chosen.directory
     try:
         found = verify_release(
-            directory, public_keys=chosen.public_key, max_bytes=max_bytes, withdrawn=chosen.withdrawn
+            directory,
+            public_keys=chosen.public_key,
+            max_bytes=max_bytes,
+            withdrawn=chosen.withdrawn,
+            approvers=chosen.approvers,
         )
     except InvalidSettingError as error:
         print(f"NOT verified: {directory}\n  - {error}")
@@ -71,6 +78,11 @@ def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
         print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
     else:
         print("It is not signed, so verification does not show who wrote it.")
+    for approval in found.approvals:
+        print(f"Approved by {approval}" + ("" if chosen.approvers else " (not checked: give --approvers FILE)"))
+    if found.is_overdue:
+        print(f"REVIEW OVERDUE: it was to be reviewed by {found.review_by}. Ask its publisher.")
+        return EXIT_OVERDUE
     return 0
 
 

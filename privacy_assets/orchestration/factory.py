@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -28,7 +29,13 @@ from privacy_assets.orchestration.assets import (
 )
 from privacy_assets.orchestration.disclosure_assets import disclosure_assessment_asset
 from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
-from privacy_assets.orchestration.monitoring import drift_check, published_checks, refusal_sensor, release_schedule
+from privacy_assets.orchestration.monitoring import (
+    approval_sensor,
+    drift_check,
+    published_checks,
+    refusal_sensor,
+    release_schedule,
+)
 from privacy_assets.orchestration.options_assets import release_options_asset
 from privacy_assets.orchestration.private.directories import require_separate
 from privacy_assets.orchestration.private.resources import private_resources, release_resources
@@ -53,6 +60,7 @@ from privacy_assets.release.signing import SigningKey
 from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.private_directories import require_private_root
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 S = TypeVar("S")
 R = TypeVar("R")
@@ -96,6 +104,8 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     require_private_root(Path(private))
     _require_key_elsewhere(asked.signing, released)
     release = ReleaseSettings.of(asked)
+    if release.undeclared:
+        logger.warning("The release %r will wait: %s.", release.name, release.undeclared)
     for stage, each in release.sources.items():
         if isinstance(each, SparkSource):
             each.require_session(stage, release.engine)
@@ -139,6 +149,8 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     if watch.on_refusal is not None:
         holding = {side: _blocking([*limits[side], own]) for side, own in releases.items()}
         sensors.append(refusal_sensor(release.name, holding, watch.on_refusal))
+    if release.policy.required.approvals:
+        sensors.append(approval_sensor(release, private))
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,

@@ -15,16 +15,20 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.monitoring import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.stages import RESOURCES, storage_of
+from privacy_assets.orchestration.stages import PENDING_DIRECTORY, RESOURCES, storage_of
+from privacy_assets.release import clock
+from privacy_assets.release.approvals import APPROVAL_FILES
+from privacy_assets.release.declaration import review_of
 from privacy_assets.release.drift import measure_drift
 from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import read_manifest
+from privacy_assets.release.manifest import MANIFEST_FILE, read_manifest
 from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 
 DRIFT_CHECK = "source_has_not_drifted"
 NOT_WITHDRAWN_CHECK = "release_is_not_withdrawn"
+REVIEW_CHECK = "review_is_not_overdue"
 MOST_EVALUATIONS = 500
 NEWS_SECONDS = 3600
 """Refusals older than this at the first evaluation of a sensor are not reported."""
@@ -91,6 +95,32 @@ def refusal_sensor(
     return tell_of_refusals
 
 
+def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDefinition:
+    """Build the sensor that starts the release of what waits, once somebody decided on it; it starts switched off."""
+    keys = {side: release.key(f"{side}_release") for side in release.sides}
+
+    @dg.sensor(
+        name=f"{release.name}_approvals",
+        asset_selection=dg.AssetSelection.assets(*keys.values()),
+        minimum_interval_seconds=60,
+    )
+    def release_what_was_decided(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
+        seen: list[str] = json.loads(context.cursor) if context.cursor else []
+        requests, found = [], []
+        for key in keys.values():
+            root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
+            for path in sorted(root.rglob(MANIFEST_FILE)):
+                decided = [str(each.relative_to(root)) for each in sorted(path.parent.glob(APPROVAL_FILES))]
+                if set(decided) - set(seen):
+                    partition = read_manifest(path.parent)["partition"]
+                    requests.append(dg.RunRequest(decided[-1], partition_key=partition, asset_selection=[key]))
+                found += decided
+        context.update_cursor(json.dumps(found))
+        return requests
+
+    return release_what_was_decided
+
+
 def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinition:
     """Build the check that compares the source with that of the last release."""
     source = release.key("source")
@@ -112,7 +142,8 @@ def published_checks(release: ReleaseSettings, side: str) -> dg.AssetChecksDefin
     specs = [
         dg.AssetCheckSpec(
             NOT_WITHDRAWN_CHECK, asset=key, blocking=True, description="The newest version was not withdrawn."
-        )
+        ),
+        dg.AssetCheckSpec(REVIEW_CHECK, asset=key, description="The declared day of the next review has not passed."),
     ]
 
     @dg.multi_asset_check(
@@ -128,6 +159,15 @@ def published_checks(release: ReleaseSettings, side: str) -> dg.AssetChecksDefin
         selected = {check.name for check in context.selected_asset_check_keys}
         if NOT_WITHDRAWN_CHECK in selected:
             yield _withdrawal_result(key, manifest, listed)
+        if REVIEW_CHECK in selected:
+            review = None if manifest is None else review_of(manifest.get("declaration", {}))
+            is_overdue = review is not None and review < clock.today()
+            found = "No review was declared." if review is None else f"It is to be reviewed by {review}."
+            found += " That day has passed: look at the release again, then publish or withdraw it." * is_overdue
+            warn = dg.AssetCheckSeverity.WARN
+            yield dg.AssetCheckResult(
+                check_name=REVIEW_CHECK, asset_key=key, passed=not is_overdue, severity=warn, description=found
+            )
 
     return checks_of_published
 

@@ -1,7 +1,7 @@
 """The last stage: checks that show the verdicts of the gate, and the release, which decides again."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from privacy_assets.orchestration.evidence.publication_ledger import record_publ
 from privacy_assets.orchestration.evidence.refusals import every_refusal, refusals_before, said_of, withholds_figures
 from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.monitoring import keep_profile
-from privacy_assets.orchestration.private.directories import mark_releases
-from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly, speaks
+from privacy_assets.orchestration.private.directories import from_project_root, mark_releases
+from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, ReleaseWaits, guarded, log_openly, speaks
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
 from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
@@ -42,26 +42,32 @@ from privacy_assets.orchestration.stages import (
     limit_checks_of,
     storage_of,
 )
+from privacy_assets.orchestration.waiting import Waiting, pending_directory, wait_for_people
 from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
-from privacy_assets.release.files import write_release
+from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import (
     MEASURED_AT_THE_GATE,
     Verdict,
     is_admitted,
     limit_verdict,
+    refusing,
     settings_verdict,
     verdicts,
     waived_verdict,
 )
+from privacy_assets.release.manifest import REPORT_FILE
 from privacy_assets.release.metrics import ANONYMITY, MPUCC, PRIVACY_BUDGET, SIDES, UTILITY
 from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.policy import INSTEAD, is_decided_instead
 from privacy_assets.release.register import write_register
+from privacy_assets.release.report import ReportMaterial
+from privacy_assets.release.waiting import forget_files
 from privacy_assets.storage.memory import give_back_memory
 
 NEAREST = "nearest_options"
+REPORT = "report"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
 
@@ -151,6 +157,37 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         with storage.private_tables.releasing_alone(release.key(stage), storage.partition_key):
             yield from release_what_is_admitted(context, storage)
 
+    def publishable(
+        context: Any, storage: Storage, gathered: Gathered, decided: tuple[Verdict, ...]
+    ) -> tuple[ReleaseRecord, Callable[[], ReportMaterial]]:
+        refusals = refusals_before(storage, holding, release.key(stage))
+        record = release_record(storage, side, gathered, decided, context.run.run_id, len(refusals))
+
+        def report() -> ReportMaterial:
+            return report_material(storage, side, gathered, refusals, decided)
+
+        if not withholds_figures(release, side):
+            return record, report
+        return without_figures(record, ReportMaterial())[0], lambda: without_figures(record, report())[1]
+
+    def waits(waiting: Waiting, decided: tuple[Verdict, ...], shown: dict[str, Any]) -> Iterator[Any]:
+        open_points = [verdict for verdict in decided if verdict.blocks]
+        reasons = "; ".join(verdict.reason for verdict in open_points)
+        advice = " ".join(verdict.advice for verdict in open_points if verdict.advice)
+        page = {REPORT: dg.MetadataValue.path(from_project_root(waiting.path / REPORT_FILE))}
+        shown = {FOUND: reasons} | ({ADVICE: advice} if advice else {}) | page | shown
+        warn = dg.AssetCheckSeverity.WARN
+        yield dg.AssetCheckResult(
+            check_name=GATE_CHECK, passed=False, severity=warn, metadata=shown, description=reasons
+        )
+        raise ReleaseWaits(
+            description=f"{release.name}/{stage} waits: {reasons}. {advice} Nothing was published, and no refusal is "
+            f"counted; the files and their report wait in {from_project_root(waiting.path)}. An earlier release stays "
+            "unchanged.",
+            metadata=shown,
+            allow_retries=False,
+        )
+
     def release_what_is_admitted(context: Any, storage: Storage) -> Iterator[Any]:
         gathered = with_examined_columns(_gather(storage, side), storage, side)
         gathered = with_values_of_other_partitions(gathered, storage, side)
@@ -158,11 +195,18 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
         decided = verdicts(release.policy, replace(gathered.evidence, signing=signing), content, waivers)
+        waiting = None
+        asks_people = release.policy.required.approvals > 0 or not is_admitted(decided)
+        if table is not None and not refusing(decided) and asks_people:
+            record, report = publishable(context, storage, gathered, decided)
+            waiting = wait_for_people(storage, side, table, content, record, report)
+            decided = (*decided, *waiting.verdicts)
         shown: dict[str, Any] = {**picture_of_limits(decided), VERDICTS: verdict_table(decided)}
-        if table is None or not is_admitted(decided):
-            reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
+        if table is None or refusing(decided):
+            failed = refusing(decided)
+            reasons = "; ".join(verdict.reason for verdict in failed)
             unrecorded = _record_refusal(context, storage, side, decided)
-            advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
+            advice = " ".join(dict.fromkeys(verdict.advice for verdict in failed if verdict.advice))
             nearest = say_nearest(storage, side)
             page = page_of_refusal(context, storage, side, gathered, decided, AT_THE_GATE, nearest)
             found = {FOUND: reasons} | ({ADVICE: advice} if advice else {})
@@ -176,33 +220,42 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 metadata=shown,
                 allow_retries=False,
             )
-        refusals = refusals_before(storage, holding, release.key(stage))
-        report = report_material(storage, side, gathered, refusals, decided)
+        if waiting is not None and not is_admitted(decided):
+            yield from waits(waiting, decided, shown)
+        record, report = publishable(context, storage, gathered, decided)
+        record = record if waiting is None else waiting.recorded_in(record)
+        material = report()
         # Writing also reads the release back, which takes memory.
-        gathered = replace(gathered, found={})
+        gathered, report = replace(gathered, found={}), ReportMaterial
         give_back_memory()
-        record = release_record(storage, side, gathered, decided, context.run.run_id, len(refusals))
-        if withholds_figures(release, side):
-            record, report = without_figures(record, report)
         mark_releases(Path(storage.release_store.base_path))
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
         record_publications(storage, release.key(stage), directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(storage.load("source")) if watches_drift else None
         written = write_release(
-            directory, table, content, record, release.formats, report, signer, release.rows_per_part
+            directory,
+            table,
+            content,
+            record,
+            release.formats,
+            material,
+            signer,
+            release.rows_per_part,
+            None if waiting is None else waiting.path,
         )
         # The release exists; a failure of the run would suggest that it does not.
         try:
             record_publications(storage, release.key(stage), directory)
             if profile is not None:
                 keep_profile(storage, profile)
+            forget_files(pending_directory(storage, side) / content)
         except OSError as error:
             log_openly(
                 context,
-                f"The private record of the release and the profile of its source were not stored "
-                f"({class_name(type(error))}). The next release adds the record; until then drift is measured from an "
-                "earlier release.",
+                f"The private record of the release and the profile of its source were not stored, or what waited was "
+                f"not removed ({class_name(type(error))}). The next release does it; until then drift is measured "
+                "from an earlier one.",
                 logging.WARNING,
             )
         update_register(context, "release")
@@ -268,7 +321,7 @@ def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence
 
     Return the error if that failed; it is raised after Dagster has recorded the verdicts, which are the other record.
     """
-    failed = said_of({each.name: each.reason for each in decided if each.blocks}, storage.release, side)
+    failed = said_of({each.name: each.reason for each in refusing(decided)}, storage.release, side)
     if not failed:
         return None
     key = storage.release.key(f"{side}_release")

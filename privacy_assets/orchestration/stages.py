@@ -21,6 +21,7 @@ from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 
 GATE_CHECK = "release_gate"
+PENDING_DIRECTORY = "pending"
 RESOURCES = {"private_tables", "release_store"}
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 

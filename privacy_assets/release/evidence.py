@@ -147,6 +147,8 @@ class Evidence:
         Decision on whose the rows are, by the current contract on the recorded findings; None if it was not made.
     splits : SplitEvidence or None
         Other disclosure tests of the same people; None if disclosure is not assessed.
+    undeclared : str or None
+        What the declaration lacks; empty if it is complete, None if it was not read.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
     """
@@ -173,6 +175,7 @@ class Evidence:
     links: LinkEvidence | None = None
     may_link: Mapping[str, str] = field(default_factory=dict)
     unit: UnitDecision | None = None
+    undeclared: str | None = None
     has_person: bool = False
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None

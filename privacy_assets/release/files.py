@@ -28,11 +28,13 @@ from privacy_assets.release.manifest import (
     REPORT_FILE,
     SIGNATURE_FILE,
     WITHHELD_KEY,
+    data_files,
     digest_of,
     read_manifest,
     read_manifest_bytes,
 )
 from privacy_assets.release.policy import Policy
+from privacy_assets.release.received_files import open_regular
 from privacy_assets.release.released_csv import write_csv
 from privacy_assets.release.signing import Signer, write_signature
 from privacy_assets.release.verification import MAX_BYTES, verify_release
@@ -70,7 +72,8 @@ class ReleaseRecord:
 
     ``refusals_before`` counts earlier runs in which this release was refused, ``options_compared`` the candidate
     releases that were compared before. ``acknowledged`` has the contract's reasons for releasing identifying columns
-    unchanged, ``engine`` is ``local``, ``spark``, or ``spark at`` and the address.
+    unchanged, ``engine`` is ``local``, ``spark``, or ``spark at`` and the address. ``approvals`` are those that count,
+    as JSON values, and ``withdrawn_before`` says how often this content was withdrawn.
     """
 
     release: str
@@ -86,9 +89,11 @@ class ReleaseRecord:
     waivers: Sequence[Waiver] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     options_compared: int = 0
-    declaration: Mapping[str, str] = field(default_factory=dict)
+    declaration: Mapping[str, Any] = field(default_factory=dict)
     figures_withheld: bool = False
     engine: str = "local"
+    approvals: Sequence[Mapping[str, Any]] = ()
+    withdrawn_before: int = 0
 
 
 def write_release(
@@ -100,12 +105,14 @@ def write_release(
     report: "ReportMaterial | None" = None,
     signer: Signer | None = None,
     rows_per_part: int = ROWS_PER_PART,
+    waiting: Path | None = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
 
     Everything is written to a temporary directory, read back, verified and renamed in one step. Earlier releases stay.
     Parquet is always written, because the fingerprint, ``content``, is verified on it. The signature exists before the
     release appears. A table of more than ``rows_per_part`` is a directory of Parquet files; its CSV is a single file.
+    If the release was ``waiting`` for people, the files in that directory are published, which are what they approved.
 
     Raises
     ------
@@ -119,6 +126,8 @@ def write_release(
         raise InvalidTableError(
             "The table differs from the content that the gate admitted. Nothing was released. Materialize it again."
         )
+    if record.policy.required.approvals and waiting is None:
+        raise InvalidTableError("The policy requires approvals, and no files waited for them. Nothing was released.")
     if record.policy.required.signature and signer is None:
         raise InvalidTableError("The policy requires a signature, and there is no signing key. Nothing was released.")
     make_released_directory(directory)
@@ -128,16 +137,9 @@ def write_release(
         _remove_abandoned(directory)
         temporary = temporary_sibling(final)
         try:
-            parts = _write_table(temporary / f"{record.stage}.parquet", table, rows_per_part)
-            csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
-            manifest = _manifest(record, temporary, table, content, created_at) | parts | csv
-            manifest["signed_by"] = None if signer is None else signer.key_id
-            manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
-            # As read back from JSON: tuples become lists, and keys become text.
-            manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
-            write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
-            if signer is not None:
-                write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
+            data = _written_data(temporary, table, record.stage, formats, rows_per_part) if waiting is None else {}
+            data |= {} if waiting is None else _copied_data(waiting, temporary)
+            write_manifest(temporary, table, content, record, data, report, signer, created_at)
             trusted = () if signer is None else (signer.public_key,)
             give_back_memory()
             # The files written here are no larger than the table in memory.
@@ -157,6 +159,60 @@ def write_release(
         finally:
             _remove_abandoned(directory)
         return final
+
+
+def write_waiting(
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str],
+    report: "ReportMaterial",
+    rows_per_part: int,
+) -> None:
+    """Write the files of a release that waits for people to a directory; its verdicts say for what it waits."""
+    table = _without_extras(table)
+    data = _written_data(directory, table, record.stage, formats, rows_per_part)
+    write_manifest(directory, table, content, record, data, report, None, clock.now())
+
+
+def write_manifest(
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    data: dict[str, Any],
+    report: "ReportMaterial | None",
+    signer: Signer | None,
+    created_at: datetime,
+) -> None:
+    """Write report, manifest and signature next to the files of the data, of which ``data`` are the entries."""
+    manifest = _manifest(record, directory, table, content, created_at) | data
+    manifest["signed_by"] = None if signer is None else signer.key_id
+    manifest["files"][REPORT_FILE] = _write_report(directory / REPORT_FILE, manifest, report)
+    # As read back from JSON: tuples become lists, and keys become text.
+    manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
+    write_json(directory / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
+    if signer is not None:
+        write_signature(directory / SIGNATURE_FILE, read_manifest_bytes(directory), signer, RELEASED_FILE_MODE)
+
+
+def _written_data(
+    directory: Path, table: pd.DataFrame, stage: str, formats: Sequence[str], rows_per_part: int
+) -> dict[str, Any]:
+    """Write the files of the data and return their entries in the manifest."""
+    parts = _write_table(directory / f"{stage}.parquet", table, rows_per_part)
+    return parts | ({"csv": _write_csv(directory / f"{stage}.csv", table)} if "csv" in formats else {})
+
+
+def _copied_data(waiting: Path, directory: Path) -> dict[str, Any]:
+    """Copy the files of the data of a waiting release and return their entries in the manifest."""
+    manifest = read_manifest(waiting)
+    for name in data_files(manifest):
+        (directory / name).parent.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
+        with open_regular(waiting / name) as file:
+            write_file(directory / name, lambda copy, file=file: shutil.copyfileobj(file, copy), RELEASED_FILE_MODE)  # type: ignore[misc]
+    return {name: manifest[name] for name in ("parts", "csv") if name in manifest}
 
 
 def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
@@ -251,7 +307,7 @@ def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMate
 def _manifest(
     record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
 ) -> dict[str, Any]:
-    return _recorded(record, table, content, created_at) | {
+    return manifest_without_files(record, table, content, created_at) | {
         "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
         "files": {
             path.relative_to(directory).as_posix(): _described(path)
@@ -271,11 +327,13 @@ def render_refusal(
     """
     from privacy_assets.release.report import render_report
 
-    manifest = _recorded(record, table, content, clock.now())
+    manifest = manifest_without_files(record, table, content, clock.now())
     return render_report(manifest | {"formats": [], "files": {}, "signed_by": None}, report, note)
 
 
-def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, created_at: datetime) -> dict[str, Any]:
+def manifest_without_files(
+    record: ReleaseRecord, table: pd.DataFrame | None, content: str, created_at: datetime
+) -> dict[str, Any]:
     """Return the content of a manifest in addition to the files."""
     leaving = [] if table is None else manifest_entries(table, record.columns, record.stage, record.acknowledged)
     return {
@@ -297,6 +355,8 @@ def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, c
         "options_compared": record.options_compared,
         **({"declaration": dict(record.declaration)} if record.declaration else {}),
         **({WITHHELD_KEY: True} if record.figures_withheld else {}),
+        **({"approvals": list(record.approvals)} if record.approvals else {}),
+        **({"withdrawn_before": record.withdrawn_before} if record.withdrawn_before else {}),
         "engine": record.engine,
         "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},

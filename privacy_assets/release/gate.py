@@ -6,7 +6,7 @@ reported by hand or altered afterwards gives a failed verdict. A missing or NaN 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -54,6 +54,11 @@ MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 """Assessments without an asset; the gate measures them on exactly the table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
+DECLARATION_CHECK = "the_declaration_is_complete"
+APPROVAL_CHECK = "the_release_is_approved"
+REJECTION_CHECK = "nobody_rejected_the_release"
+WAITS = frozenset({DECLARATION_CHECK, APPROVAL_CHECK})
+"""Conditions for which a release waits: what they ask of people is still to come, and nothing is refused."""
 MOST_WAIVERS_SHOWN = 20
 MOST_OTHER_SPLITS = 1
 INCOMPARABLE_ADVICE = (
@@ -134,6 +139,8 @@ def verdicts(
     waivers = waivers or Waivers("", date.min)
     on_limits = {limit: waived_verdict(limit, limit_verdict(limit, evidence), waivers, fingerprint) for limit in limits}
     decided.extend(on_limits.values())
+    if policy.required.declaration or evidence.undeclared:
+        decided.append(_declaration_is_complete(evidence.undeclared))
     if waivers.of_the_release:
         decided.append(_every_waiver_is_used(on_limits, waivers, fingerprint))
     return tuple(decided)
@@ -142,6 +149,11 @@ def verdicts(
 def is_admitted(decided: tuple[Verdict, ...]) -> bool:
     """Return whether verdicts admit the table: there is at least one, and none of severity ``"error"`` failed."""
     return bool(decided) and not any(verdict.blocks for verdict in decided)
+
+
+def refusing(decided: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Return the verdicts that refuse a table; if there are none, those that block it let the release wait."""
+    return tuple(verdict for verdict in decided if verdict.blocks and verdict.name not in WAITS)
 
 
 def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
@@ -248,14 +260,14 @@ def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint
     for waiver in waivers.usable:
         if waiver.metric != limit.metric:
             continue
-        problems = waiver.problems(waivers.release, fingerprint, limit, verdict.value, waivers.on)
+        problems = waivers.problems(waiver, fingerprint, limit, verdict.value)
         if not problems:
             reason = f"{verdict.reason}; waived by {waiver.person} until {waiver.expires_on}: {waiver.reason}"
             return replace(verdict, passed=True, reason=reason, waived_by=waiver.file)
         reasons.append(f"{waiver.file}: {', '.join(problems)}")
     if not reasons:
         return verdict
-    return replace(verdict, reason=f"{verdict.reason}; not waived ({_first(reasons)})")
+    return replace(verdict, reason=f"{verdict.reason}; not waived ({first_of(reasons)})")
 
 
 def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str) -> Verdict:
@@ -266,12 +278,12 @@ def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, 
         if each.file not in used
     ]
     n_waivers = len(waivers.of_the_release)
-    reason = _first(unused) or f"{n_waivers} of {n_waivers} waivers apply to a failed limit"
+    reason = first_of(unused) or f"{n_waivers} of {n_waivers} waivers apply to a failed limit"
     advice = "Fix or remove the waiver: one that is unused today could apply tomorrow." if unused else ""
     return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
 
 
-def _first(reasons: list[str]) -> str:
+def first_of(reasons: Sequence[str]) -> str:
     """Join the first reasons and count the others, because an event cannot contain a thousand."""
     n_others = len(reasons) - MOST_WAIVERS_SHOWN
     return "; ".join(reasons[:MOST_WAIVERS_SHOWN]) + (f"; and {n_others} more" if n_others > 0 else "")
@@ -287,7 +299,7 @@ def _why_unused(
         return f"the policy has no limit on {each.metric} here"
     if not limit.blocks:
         return f"the limit on {each.metric} only warns"
-    problems = each.problems(waivers.release, fingerprint, limit, on_limits[limit].value, waivers.on)
+    problems = waivers.problems(each, fingerprint, limit, on_limits[limit].value)
     return ", ".join(problems) or f"the limit on {each.metric} is met, or is already waived"
 
 
@@ -516,6 +528,12 @@ def _release_is_signed(signing: SigningEvidence | None) -> Verdict:
         advice = "Restore the key, or configure a new one and give recipients its public key (docs/signing.md)."
         return _failed("the_release_is_signed", signing.problem, advice)
     return _verdict("the_release_is_signed", True, f"the release is signed with the key {signing.key_id}")
+
+
+def _declaration_is_complete(undeclared: str | None) -> Verdict:
+    reason = "the declaration was not read" if undeclared is None else undeclared or "it has what the policy demands"
+    advice = "Declare it in the settings of the release (declaration), then materialize the release again."
+    return _verdict(DECLARATION_CHECK, undeclared == "", reason, advice)
 
 
 def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:

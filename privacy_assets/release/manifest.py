@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from privacy_assets.release.declaration import is_declaration
 from privacy_assets.release.metrics import METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
@@ -28,7 +29,12 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "parts", "figures_withheld", "engine"})
+OPTIONAL_KEYS = frozenset(
+    {
+        *("csv", "options_compared", "declaration", "parts", "figures_withheld", "engine"),
+        *("approvals", "withdrawn_before"),
+    }
+)
 """Keys that are not in every release, such as those for CSV files and tables in parts."""
 
 
@@ -123,6 +129,11 @@ def table_files(manifest: Mapping[str, Any]) -> list[str]:
     return [f"{name}/{part_name(place)}" for place in range(len(manifest["parts"]["rows"]))]
 
 
+def data_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the names of the files of a release except its report."""
+    return [name for name in manifest["files"] if name != REPORT_FILE]
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -198,12 +209,14 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "refusals_before": _is_count,
     "options_compared": _is_count,
     "waivers": _are_mappings,
+    "approvals": _are_mappings,
+    "withdrawn_before": _is_count,
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
     "parts": _are_parts,
     "engine": lambda value: isinstance(value, str) and ENGINE.fullmatch(value) is not None,
-    "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "declaration": is_declaration,
     "figures_withheld": lambda value: value is True,
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,

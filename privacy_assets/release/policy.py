@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeGuard
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.declaration import DECLARED, REVIEW_BY
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DIRECTIONS,
@@ -63,6 +64,11 @@ PEOPLE_PER_VALUE = 3
 """Fewest people who may share a released value, for policies that set neither this number nor the size of classes."""
 RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
 """Use cases in which rare values only cause a warning."""
+
+DECLARATION: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    ("public_release", "research_sharing", "high_risk_data"), ("purpose", "recipient", "roles_decided_by", REVIEW_BY)
+)
+"""What must be declared, by use case; others demand nothing."""
 
 WORTH_WARNINGS: Mapping[str, float] = {"utility": 0.80, "utility_columns": 0.90}
 """Least worth; below it, the policy of a use case warns if worth is assessed."""
@@ -293,7 +299,7 @@ def is_decided_instead(limit: Limit) -> TypeGuard[LimitInstead]:
 @described
 @dataclass(frozen=True)
 class RequiredSettings:
-    """The settings that assessments of synthetic records must have, and whether a release must be signed.
+    """The settings that assessments of synthetic records must have, and what a release must have besides its figures.
 
     The default of `max_baseline_cols` is the start that the source of the limits recommends; tables with fewer columns
     need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
@@ -329,8 +335,15 @@ class RequiredSettings:
         10,
         at_least=1,
     )
+    declaration: Sequence[str] = setting(
+        (), "Fields of the declaration; a release waits for those that are missing.", ["purpose", "recipient"]
+    )
+    approvals: int = setting(0, "So many approvers must approve a release, which waits for them.", 1, at_least=0)
+    signed_waivers: bool = setting(False, "Apply only waivers that an approver signed.", True)
 
     def __post_init__(self) -> None:
+        declared = self.declaration
+        are_names = isinstance(declared, list | tuple) and all(name in DECLARED for name in map(str, declared))
         columns, confidence = self.max_baseline_cols, self.confidence_level
         share, people = self.detectable_share, self.people_per_value
         is_share = is_number(share, plain=True) and 0 < share <= 1
@@ -342,15 +355,19 @@ class RequiredSettings:
             ),
             *(
                 (name, isinstance(getattr(self, name), bool), "True or False")
-                for name in ("exact_search", "default_precision", "deduplicated", "signature")
+                for name in ("exact_search", "default_precision", "deduplicated", "signature", "signed_waivers")
             ),
-            ("control_records", is_integer(self.control_records, 0, plain=True), "a whole number from 0"),
+            *(
+                (name, is_integer(getattr(self, name), 0, plain=True), "a whole number from 0")
+                for name in ("control_records", "approvals")
+            ),
             (
                 "confidence_level",
                 is_number(confidence, plain=True) and 0 < confidence < 1,
                 "a number between 0 and 1",
             ),
             ("detectable_share", share is None or is_share, "a number above 0 and at most 1, or None"),
+            ("declaration", are_names, f"some of {list(DECLARED)}"),
             (
                 "people_per_value",
                 people is None or is_integer(people, 1, plain=True),
@@ -359,6 +376,7 @@ class RequiredSettings:
         ):
             if not is_right:
                 raise InvalidSettingError(f"The policy requires {name}={getattr(self, name)!r}; expected {expected}.")
+        object.__setattr__(self, "declaration", tuple(self.declaration))
 
 
 @dataclass(frozen=True)
@@ -467,7 +485,8 @@ class Policy:
             ),
             Limit("share_certain_by_rows", most_certain, severity="warn" if knows_one_row else "error"),
         )
-        return cls(limits, use_case=use_case, known_rows=KNOWN_ROWS[use_case])
+        required = RequiredSettings(declaration=DECLARATION.get(use_case, ()))
+        return cls(limits, required, use_case, known_rows=KNOWN_ROWS[use_case])
 
     def limits_of(self, side: str) -> tuple[Limit, ...]:
         """Return the limits on one side of a release, in order.

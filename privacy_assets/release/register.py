@@ -15,6 +15,8 @@ from urllib.parse import quote
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release import clock
+from privacy_assets.release.approvals import Approval
+from privacy_assets.release.declaration import review_of
 from privacy_assets.release.files import LATEST, RELEASE_NAME
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import (
@@ -103,6 +105,8 @@ class RegisterEntry:
     waivers: tuple[str, ...] = ()
     leaving: str = ""
     withdrawn: str = ""
+    review_by: str = ""
+    approvals: tuple[str, ...] = ()
     signature: str = ""
     signature_kind: str = ""
     files: str = ""
@@ -329,6 +333,8 @@ def _described(
             for metric, person, expires_on in map(_waiver, manifest["waivers"][:MOST_WAIVERS_NAMED])
         ),
         leaving=_first([each["column"] for each in manifest.get("columns_leaving_as_is", ())], MOST_COLUMNS_NAMED),
+        review_by=str(review_of(manifest.get("declaration", {})) or ""),
+        approvals=tuple(Approval.of(each).in_words for each in manifest.get("approvals", ())[:MOST_WAIVERS_NAMED]),
         withdrawn=asked.withdrawn.get(manifest["digest"], ""),
         signature=signature,
         signature_kind=signature_kind,

@@ -16,8 +16,9 @@ from privacy_assets.disclosure.declared_unit import BLOCKING, NOT_A_PERSON, UNIT
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
-from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.gate import Verdict
+from privacy_assets.release.approvals import Approval
+from privacy_assets.release.declaration import DECLARED, FRACTION
+from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
 from privacy_assets.release.outcomes import in_words, outcome_of, page_template
@@ -42,16 +43,8 @@ HIDDEN_SETTINGS = ("model", "hierarchies")
 METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t": "t_closeness"}
 """Metrics of the policy by the figures of a sensitive column that they limit."""
 
-DECLARED: Mapping[str, str] = {
-    "purpose": "Purpose",
-    "recipient": "Recipient",
-    "legal_basis": "Legal basis",
-    "retention": "Retention",
-    "roles_decided_by": "Roles of the columns decided by",
-}
-"""The possible declarations about a release, with their names in the report."""
 NOT_DECLARED = "not stated"
-LONGEST_DECLARED = 500
+ALWAYS_STATED = ("purpose", "recipient", "legal_basis", "retention", "roles_decided_by")
 HEADINGS_OF_LIMITS = ("Limit", "Origin")
 MOST_CONCERNED = 0.5
 """Warnings about a larger share of the records are in the headline."""
@@ -136,7 +129,7 @@ def render_report(
         declared=_Table(
             "What this release is for",
             ("Question", "Declared"),
-            [(words, str(declared.get(name, NOT_DECLARED))) for name, words in DECLARED.items()],
+            list(_declared_rows(declared, manifest["policy"]["required"].get("declaration", ()), decided)),
         ),
         origins=_Table(
             "Origin of each limit",
@@ -144,7 +137,9 @@ def render_report(
             origins_of_limits(manifest["policy"], [each.metric for each in decided if each.metric is not None]),
         ),
         poorly=rated_poorly(manifest["figures"]),
-        refused=[verdict for verdict in decided if verdict.blocks],
+        refused=list(refusing(decided)),
+        waits=[verdict for verdict in decided if verdict.blocks and verdict.name in WAITS],
+        approvals=[Approval.of(each).in_words for each in manifest.get("approvals", ())],
         warnings=warnings,
         concerned=concerns_most(warnings),
         finding=finding,
@@ -184,24 +179,28 @@ def render_report(
     )
 
 
-def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
-    """Return the declarations about a release; raise InvalidSettingError for unknown keys and empty or long texts."""
-    if not isinstance(declared, Mapping):
-        raise InvalidSettingError(f"declaration is not a mapping. Expected a mapping with some of {list(DECLARED)}.")
-    unknown = sorted(str(name) for name in set(declared) - set(DECLARED))
-    if unknown:
-        raise InvalidSettingError(f"declaration has {unknown}; expected some of {list(DECLARED)}.")
-    wrong = sorted(
-        name
-        for name, value in declared.items()
-        if not isinstance(value, str) or not 0 < len(value.strip()) <= LONGEST_DECLARED
+def _declared_rows(
+    declared: Mapping[str, Any], demanded: Sequence[str], decided: Sequence[Verdict]
+) -> Iterator[tuple[str, str]]:
+    """Yield what was declared, and what the policy demands or a report always has: it is "not stated"."""
+    for name, words in DECLARED.items():
+        if name == FRACTION and name in declared:
+            yield words, f"{percent(declared[name])}{_chance_without_knowing(declared[name], decided)}"
+        elif name in declared or name in demanded or name in ALWAYS_STATED:
+            yield words, str(declared.get(name, NOT_DECLARED))
+
+
+def _chance_without_knowing(fraction: float, decided: Sequence[Verdict]) -> str:
+    """Say how much less is known by somebody who does not know that a person is in the source; no limit is on that."""
+    values = {verdict.metric: verdict.value for verdict in decided}
+    chance, smallest = values.get("max_reidentification_probability"), values.get("smallest_class")
+    chance = 1 / smallest if chance is None and smallest else chance
+    if chance is None:
+        return ""
+    return (
+        f": whoever does not know that a person is in the source names the right record with a chance of at most "
+        f"{number(chance * fraction)}, instead of {number(chance)}"
     )
-    if wrong:
-        raise InvalidSettingError(
-            f"declaration has no text, or one of more than {LONGEST_DECLARED} characters, for {wrong}. Expected a "
-            "sentence for each."
-        )
-    return {name: declared[name].strip() for name in DECLARED if name in declared}
 
 
 def finding(verdict: Verdict) -> str:

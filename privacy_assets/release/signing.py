@@ -201,30 +201,36 @@ def load_signer(settings: SigningKey) -> Signer:
 
 def read_public_key(path: str | Path) -> PublicKey:
     """Read a public key from a PEM file; raise InvalidSettingError if it is not an Ed25519 public key."""
-    require_cryptography()
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    path, data, key, reason = Path(path), b"", None, ""
+    path, reason = Path(path), ""
     try:
         # The file of a public key may be a link, because its owner does not matter.
-        data = read_regular(path.resolve(), MAX_KEY_BYTES)
-        reason = "it is not a public key as PEM"
-        key = load_pem_public_key(data)
+        return parse_public_key(read_regular(path.resolve(), MAX_KEY_BYTES), path.name, f" in {str(path)!r}")
     except NotRegularError:
         reason = "it is not a regular file"
     except TooLargeError:
         reason = f"it has more than {MAX_KEY_BYTES:,} bytes"
     except OSError as error:
         reason = os.strerror(error.errno) if isinstance(error.errno, int) else "it cannot be read"
+    raise InvalidSettingError(f"The public key in {str(path)!r} cannot be used: {reason}. Nothing was checked.")
+
+
+def parse_public_key(data: bytes, name: str, place: str = "") -> PublicKey:
+    """Read a public key from the text of a PEM file; raise InvalidSettingError if it is not an Ed25519 public key."""
+    require_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    key, reason = None, "it is not a public key as PEM"
+    try:
+        key = load_pem_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
         if b"PRIVATE KEY" in data:
             reason = "it is a private key, which only the signer should have; expected the public key"
     if not isinstance(key, Ed25519PublicKey):
         reason = "its key is not an Ed25519 key" if key is not None else reason
-        raise InvalidSettingError(f"The public key in {str(path)!r} cannot be used: {reason}. Nothing was checked.")
-    return PublicKey.of(key, path.name)
+        raise InvalidSettingError(f"The public key{place} cannot be used: {reason}. Nothing was checked.")
+    return PublicKey.of(key, name)
 
 
 def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:

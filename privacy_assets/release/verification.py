@@ -8,7 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +21,10 @@ from privacy_assets.columns.masks import ReleaseModel, columns_of
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
+from privacy_assets.release import clock
+from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers
+from privacy_assets.release.declaration import lacks, review_of
+from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict, is_admitted
 from privacy_assets.release.manifest import (
     MANIFEST_FILE,
     REPORT_FILE,
@@ -80,6 +83,10 @@ class ReleaseVerification:
         Whether the figures that were computed on people's records are left out, so that met limits are only stated.
     withdrawn : str
         When and why the release was withdrawn, by the list next to it or the given one; else empty.
+    review_by : date or None
+        The last day before the release is to be reviewed, if it was declared.
+    approvals : tuple of str
+        Who approved it, when and why; whether they did is known only with the file of the approvers.
     """
 
     directory: Path
@@ -90,6 +97,13 @@ class ReleaseVerification:
     trusted_key: str | None = None
     figures_withheld: bool = False
     withdrawn: str = ""
+    review_by: date | None = None
+    approvals: tuple[str, ...] = ()
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the review is overdue today; the release can be verified nevertheless."""
+        return self.review_by is not None and self.review_by < clock.today()
 
     @property
     def verified(self) -> bool:
@@ -103,6 +117,7 @@ def verify_release(
     public_keys: Sequence[str | Path | PublicKey] = (),
     max_bytes: int | None = MAX_BYTES,
     withdrawn: str | Path | None = None,
+    approvers: str | Path | None = None,
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
@@ -125,6 +140,9 @@ def verify_release(
     withdrawn : str or Path, optional
         A copy of the list of withdrawn releases; by default the list in the directory of the releases, if the release
         is in one.
+    approvers : str or Path, optional
+        YAML file of the approvers whom you trust. If it is given, a release is verified only if as many of them as its
+        policy requires, and at least one, approved it.
 
     Returns
     -------
@@ -134,10 +152,12 @@ def verify_release(
     Raises
     ------
     InvalidSettingError
-        If a public key cannot be used, or the given list of withdrawn releases does not exist.
+        If a public key cannot be used, or the file of the approvers, or a given list of withdrawn releases does
+        not exist.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     directory = Path(directory)
+    people = None if approvers is None else read_approvers(Path(approvers))
     listed = _list_beside(directory) if withdrawn is None else Path(withdrawn)
     if withdrawn is not None and not Path(withdrawn).is_file():
         raise InvalidSettingError(f"There is no list of withdrawn releases {str(withdrawn)!r}. Nothing was checked.")
@@ -159,7 +179,7 @@ def verify_release(
             return ReleaseVerification(directory, None, None, problems, signature.key_id)
         found = ReleaseVerification(**answer | {"directory": directory, "problems": tuple(answer["problems"])})
     # The manifest was read within the limits.
-    return found if found.problems else _with_decisions(found, parse_manifest(data), listed, trusted)
+    return found if found.problems else _with_decisions(found, parse_manifest(data), listed, trusted, people)
 
 
 def _list_beside(directory: Path) -> Path | None:
@@ -168,7 +188,11 @@ def _list_beside(directory: Path) -> Path | None:
 
 
 def _with_decisions(
-    found: ReleaseVerification, manifest: Mapping[str, Any], listed: Path | None, trusted: Sequence[PublicKey]
+    found: ReleaseVerification,
+    manifest: Mapping[str, Any],
+    listed: Path | None,
+    trusted: Sequence[PublicKey],
+    approvers: Sequence[Approver] | None,
 ) -> ReleaseVerification:
     """Add what people decided about a release that matches its manifest."""
     try:
@@ -176,7 +200,38 @@ def _with_decisions(
     except InvalidSettingError as error:
         return replace(found, problems=(str(error),))
     entry = withdrawal_of(manifest["digest"], entries)
-    return replace(found, withdrawn="" if entry is None else entry.in_words)
+    said, problems = (
+        "" if entry is None else entry.in_words,
+        [] if approvers is None else _approval_problems(manifest, approvers),
+    )
+    approved = tuple(Approval.of(each).in_words for each in manifest.get("approvals", ())) if not problems else ()
+    review = review_of(manifest.get("declaration", {}))
+    return replace(found, problems=tuple(problems), withdrawn=said, review_by=review, approvals=approved)
+
+
+def _approval_problems(manifest: Mapping[str, Any], approvers: Sequence[Approver] | None) -> list[str]:
+    """Decide again, as of the time of the release; who signed is known only with the file of the approvers."""
+    n_required = max(_policy_of(manifest).required.approvals, 0 if approvers is None else 1)
+    recorded = manifest.get("approvals", ())
+    signers = None if approvers is None else [each.key for each in approvers]
+    problems = _unsigned(manifest, signers) if _policy_of(manifest).required.signed_waivers else []
+    if problems or (not n_required and not recorded):
+        return problems
+    try:
+        given = {f"approval {place}": Approval.of(each) for place, each in enumerate(recorded, start=1)}
+    except ValueError:
+        return ["a recorded approval is invalid"]
+    decision = decide(manifest, n_required, approvers, given, datetime.fromisoformat(manifest["created_at"]))
+    if len(decision.counted) < len(given) or not is_admitted(decision.verdicts):
+        return [f"it was not approved as recorded: {decision.verdicts[-1].reason}"]
+    return []
+
+
+def _unsigned(manifest: Mapping[str, Any], signers: Sequence[PublicKey] | None) -> list[str]:
+    """Return which waivers no approver signed; without their keys, which have no signature."""
+    waivers = [Waiver.from_json(each) for each in manifest["waivers"]]
+    found = [each for each in waivers if not (each.signature if signers is None else each.is_signed_by(signers))]
+    return [f"no approver signed the waiver of the limit on {each.metric!r}" for each in found]
 
 
 def verified_as_json(asked: tuple[Path, bytes, SignatureFound, int]) -> dict[str, Any]:
@@ -195,6 +250,7 @@ def _verified(directory: Path, data: bytes, signature: SignatureFound, max_bytes
         problems += _digest_problems(manifest)
         problems += _file_problems(directory, manifest, max_bytes)
         problems += _verdict_problems(manifest)
+        problems += _approval_problems(manifest, None)
         problems += _content_problems(directory, manifest)
     except OSError as error:
         problems.append(f"a file cannot be read ({type(error).__name__})")
@@ -234,6 +290,17 @@ def present_files(directory: Path, manifest: Mapping[str, Any]) -> set[str]:
 
 
 def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    problems = changed_files(directory, manifest, max_bytes)
+    added = present_files(directory, manifest) - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
+    if "parts" in manifest:
+        added -= {f"{manifest['stage']}.parquet"}
+    if added:
+        problems.append(f"{len(added)} files are not listed in the manifest")
+    return problems
+
+
+def changed_files(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None = None) -> list[str]:
+    """Return which of its files are missing, or differ from their recorded sizes and digests."""
     present = present_files(directory, manifest)
     problems = []
     for name, recorded in manifest["files"].items():
@@ -244,11 +311,6 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int 
             problems.append(f"{shown} has more than {max_bytes:,} bytes, the limit of this verification")
         else:
             problems += _changed(directory / name, shown, recorded)
-    added = present - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
-    if "parts" in manifest:
-        added -= {f"{manifest['stage']}.parquet"}
-    if added:
-        problems.append(f"{len(added)} files are not listed in the manifest")
     return problems
 
 
@@ -544,6 +606,8 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
             problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
         elif verdict.severity == "error" and not verdict.passed:
             problems.append(f"the limit on {limit.metric!r} is not met")
+    missing = lacks(manifest.get("declaration", {}), policy.required.declaration)
+    problems += [f"the declaration lacks {', '.join(missing)}, which the policy demands"] if missing else []
     problems += withheld_problems(manifest)
     limited = [limit.metric for limit in policy.limits_of(manifest["stage"])]
     waived = [(verdict.waived_by, verdict.metric) for verdict in decided if verdict.waived_by is not None]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,22 @@ import yaml
 
 from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.declaration import as_date
 from privacy_assets.release.metrics import METRICS, SIDES
 from privacy_assets.release.policy import Limit
+from privacy_assets.release.signing import PublicKey, Signer
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_number
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.durable_files import replace_file
 
 MAX_DAYS = 366
 """Longest time from signature to expiry."""
 LONGEST_FILE = 65_536
 LONGEST_TEXT = 2_000
 MOST_FILES = 1_000
+SIGNATURE = "signature"
+CONTEXT = b"privacy_assets waiver, signature version 1\0"
+"""Precedes the waiver in the signed message, so that no other signature is valid for it."""
 SUFFIXES = (".yaml", ".yml")
 NOT_WAIVABLE = frozenset({"leakage_detected"})
 CANNOT_BE_WAIVED = (
@@ -53,6 +60,8 @@ class Waiver:
         Who signed, and why. Both are published with the release.
     signed_on, expires_on : date
         First and last day (UTC) on which the waiver applies; at most 366 days apart.
+    signature : str, optional
+        Signature of an approver in base64, which `privacy_assets approve` adds.
     """
 
     file: str
@@ -65,6 +74,7 @@ class Waiver:
     reason: str
     signed_on: date
     expires_on: date
+    signature: str | None = None
 
     @classmethod
     def from_mapping(cls, file: str, mapping: object) -> Waiver:
@@ -75,16 +85,19 @@ class Waiver:
         missing = [name for name in FIELDS if name not in mapping]
         if missing:
             problems.append(f"it lacks {', '.join(missing)}")
-        n_unknown = len(set(mapping) - set(FIELDS))
+        n_unknown = len(set(mapping) - {*FIELDS, SIGNATURE})
         if n_unknown:
             problems.append(f"{n_unknown} of its fields are unknown; the fields are {', '.join(FIELDS)}")
+        problems += (
+            [] if mapping.get(SIGNATURE) is None or is_text(mapping[SIGNATURE]) else ["its signature is no text"]
+        )
         problems += [
             f"its {name} is not {expected}"
             for name, (is_right, expected) in _EXPECTED.items()
             if name in mapping and not is_right(mapping[name])
         ]
         if not problems:
-            signed_on, expires_on = _as_date(mapping["signed_on"]), _as_date(mapping["expires_on"])
+            signed_on, expires_on = as_date(mapping["signed_on"]), as_date(mapping["expires_on"])
             assert signed_on is not None and expires_on is not None  # noqa: S101 - checked above
             days = (expires_on - signed_on).days
             if not 0 <= days <= MAX_DAYS:
@@ -96,7 +109,7 @@ class Waiver:
                 )
         if problems:
             raise InvalidSettingError("; ".join(problems))
-        dates = {"signed_on": signed_on, "expires_on": expires_on}
+        dates = {"signed_on": signed_on, "expires_on": expires_on, SIGNATURE: mapping.get(SIGNATURE)}
         return cls(**{**{name: mapping[name] for name in FIELDS}, **dates, "file": file})
 
     @classmethod
@@ -109,7 +122,18 @@ class Waiver:
 
     def to_json(self) -> dict[str, Any]:
         """Return the waiver as JSON values."""
-        return asdict(self) | {"signed_on": self.signed_on.isoformat(), "expires_on": self.expires_on.isoformat()}
+        written = asdict(self) | {"signed_on": self.signed_on.isoformat(), "expires_on": self.expires_on.isoformat()}
+        return {name: value for name, value in written.items() if name != SIGNATURE or value is not None}
+
+    @property
+    def body(self) -> bytes:
+        """What a signature covers: everything but the name of the file, as JSON with sorted keys and without spaces."""
+        own = {name: value for name, value in self.to_json().items() if name not in ("file", SIGNATURE)}
+        return CONTEXT + canonical_json(own).encode()
+
+    def is_signed_by(self, keys: Sequence[PublicKey]) -> bool:
+        """Return whether one of the keys signed the waiver as it is."""
+        return any(key.made(self.signature, self.body) for key in keys)
 
     @property
     def side(self) -> str:
@@ -159,6 +183,14 @@ class Waivers:
     release: str
     on: date
     files: tuple[Waiver | UnusableWaiver, ...] = ()
+    signers: tuple[PublicKey, ...] | None = None
+    """Keys of those who must have signed a waiver, if somebody must."""
+
+    def problems(self, waiver: Waiver, fingerprint: str, limit: Limit, value: float | None) -> tuple[str, ...]:
+        """Return why a waiver does not apply, also because no approver signed it."""
+        unsigned = self.signers is not None and not waiver.is_signed_by(self.signers)
+        found = waiver.problems(self.release, fingerprint, limit, value, self.on)
+        return (*found, "no approver signed it as it is") if unsigned else found
 
     @property
     def usable(self) -> tuple[Waiver, ...]:
@@ -199,7 +231,29 @@ def _read(path: Path) -> Waiver | UnusableWaiver:
             raise InvalidSettingError("its name is not UTF-8")
         if path.suffix.lower() not in SUFFIXES and not path.is_dir():
             raise InvalidSettingError(f"its name does not end in {' or '.join(SUFFIXES)}")
-        return Waiver.from_mapping(name, yaml.load(_content(path), _StrictLoader))  # noqa: S506 - a SafeLoader
+        return Waiver.from_mapping(name, strict_yaml(path))
+    except InvalidSettingError as error:
+        return UnusableWaiver(name, str(error))
+
+
+def sign_waiver(path: Path, signer: Signer) -> Waiver:
+    """Add a signature to the file of a waiver, whose other lines stay; raise InvalidSettingError if it is no waiver."""
+    waiver = _read(path)
+    problem = waiver.problem if isinstance(waiver, UnusableWaiver) else ""
+    problem = "it has a signature already; remove that line" if getattr(waiver, SIGNATURE, None) else problem
+    if isinstance(waiver, UnusableWaiver) or problem:
+        raise InvalidSettingError(f"{str(path)!r} is not signed: {problem}.")
+    signature = signer.signature_of(waiver.body)
+    signed = _content(path).rstrip() + f"\n{SIGNATURE}: {signature}\n".encode()
+    replace_file(path, signed, stat.S_IMODE(path.stat().st_mode))
+    return waiver
+
+
+def strict_yaml(path: Path) -> Any:
+    """Read a YAML file of bounded size without repeated keys or references; errors show no value of it."""
+    problem = ""
+    try:
+        return yaml.load(_content(path), _StrictLoader)  # noqa: S506 - a SafeLoader
     except InvalidSettingError as error:
         problem = str(error)
     except FileNotFoundError:
@@ -209,7 +263,7 @@ def _read(path: Path) -> Waiver | UnusableWaiver:
     except Exception:  # noqa: BLE001 (PyYAML does not wrap errors of its conversions, such as KeyError for !!bool x)
         # The message of the parser would quote the file.
         problem = "it is not valid YAML"
-    return UnusableWaiver(name, problem)
+    raise InvalidSettingError(problem)
 
 
 def _content(path: Path) -> bytes:
@@ -258,27 +312,21 @@ _StrictLoader.add_implicit_resolver(
 )
 
 
-def _as_date(value: object) -> date | None:
-    """Return a date, also from its text; None for anything else."""
-    if isinstance(value, datetime):
-        return None
-    if isinstance(value, date):
-        return value
-    try:
-        return date.fromisoformat(value) if isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value) else None
-    except ValueError:
-        return None
-
-
-def _is_text(value: object) -> bool:
+def is_text(value: object) -> bool:
+    """Return whether a value is a text of 1 to 2,000 characters that can be written everywhere."""
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
         return False
     # A lone surrogate, which YAML can contain, cannot be written to a manifest or a log.
     return value.encode(errors="ignore").decode() == value
 
 
-_TEXT = (_is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")
-_DATE = (lambda value: _as_date(value) is not None, "a date such as 2026-09-30")
+def has_reason(value: object) -> bool:
+    """Return whether a value is such a text with enough words to be a reason."""
+    return is_text(value) and has_words(str(value))
+
+
+_TEXT = (is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")
+_DATE = (lambda value: as_date(value) is not None, "a date such as 2026-09-30")
 _EXPECTED = {
     "release": _TEXT,
     "metric": (lambda value: isinstance(value, str) and value in METRICS, "a metric that a policy can limit"),
@@ -290,10 +338,10 @@ _EXPECTED = {
     ),
     "person": _TEXT,
     "reason": (
-        lambda value: _is_text(value) and has_words(value),
+        has_reason,
         f"a text of 1 to {LONGEST_TEXT:,} characters, with at least {FEWEST_REASON_WORDS} words",
     ),
     "signed_on": _DATE,
     "expires_on": _DATE,
 }
-FIELDS = tuple(field.name for field in fields(Waiver) if field.name != "file")
+FIELDS = tuple(field.name for field in fields(Waiver) if field.name not in ("file", SIGNATURE))

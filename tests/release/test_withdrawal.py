@@ -14,7 +14,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release import clock, withdrawing
 from privacy_assets.release.files import read_anonymized_release, write_release
 from privacy_assets.release.register import write_register
-from privacy_assets.release.signing import SigningKey, generate_key_pair
+from privacy_assets.release.signing import generate_key_pair
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.withdrawals import RELEASES_MARK_FILE, WITHDRAWN_FILE, read_withdrawals
 from privacy_assets.release.withdrawing import withdraw_release

@@ -266,8 +266,8 @@ class PolicyYaml(YamlSettings):
     )
     required: Annotated[dict[str, Any], Written(dict, _REQUIRED.model, _given_required)] | None = Field(
         None,
-        description="The settings that an mpUCC assessment must have for its figures to count, and whether a release "
-        "must be signed.",
+        description="The settings that an mpUCC assessment must have for its figures to count, and what a release must "
+        "have besides its figures.",
         examples=[{"max_baseline_cols": 4}],
     )
     known: list[list[str]] = Field(
@@ -290,12 +290,12 @@ class PolicyYaml(YamlSettings):
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
             raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit per metric.")
-        required = RequiredSettings(**self.required or {})
-        own: dict[str, Any] = {"required": required, "known": tuple(map(tuple, self.known))}
+        required = self.required or {}
+        own: dict[str, Any] = {"known": tuple(map(tuple, self.known))}
         own |= {} if self.known_rows is None else {"known_rows": self.known_rows}
         if self.use_case is None:
-            return Policy(limits, **own)
-        policy = Policy.for_use_case(self.use_case)
+            return Policy(limits, RequiredSettings(**required), **own)
+        policy = Policy.for_use_case(self.use_case).with_required(**required)
         for limit in limits:
             policy = policy.with_limit(limit)
         return replace(policy, **own)

@@ -331,7 +331,8 @@ def _with_unit(storage: Storage, gathered: Gathered) -> Gathered:
     examined = UnitExamination.from_json(storage.recorded(origin).unit)
     decision = decide_on_unit({origin: examined}, release.contract, release.policy.use_case)
     figures = {**gathered.figures, **published_unit(examined, release.contract)}
-    return replace(gathered, evidence=replace(gathered.evidence, unit=decision), figures=figures)
+    evidence = replace(gathered.evidence, unit=decision, undeclared=release.undeclared)
+    return replace(gathered, evidence=evidence, figures=figures)
 
 
 def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:

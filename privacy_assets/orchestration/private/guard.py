@@ -49,6 +49,10 @@ class ReleaseRefused(ValueFreeFailure):
     """A refusal of a release by the gate; description and metadata contain the verdicts."""
 
 
+class ReleaseWaits(ValueFreeFailure):
+    """Nothing was published, because people are still to decide; description and metadata contain the verdicts."""
+
+
 def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., Iterator[Any]]:
     """Guard the generator body of an asset or asset check.
 

@@ -144,6 +144,12 @@ class Release:
         "YAML relative to the root of the project.",
         "waivers",
     )
+    approvers: str | Path | None = setting(
+        None,
+        "YAML file of the people who may approve releases or sign waivers, read at every decision of the gate; in YAML "
+        "relative to the root of the project.",
+        "approvers.yaml",
+    )
     signing: SigningKey | None = setting(
         None,
         "Key that signs releases (extra signing); a key that cannot be used refuses the release. By default "
@@ -156,11 +162,12 @@ class Release:
         "of the release. Unless the policy limits total_epsilon, at most 3 is spent.",
         {"population": "patients"},
     )
-    declaration: Mapping[str, str] | None = setting(
+    declaration: Mapping[str, Any] | None = setting(
         None,
-        "What the first page of the report declares: purpose, recipient, legal_basis, retention and "
-        "roles_decided_by, each a sentence. All are optional, and the gate ignores them.",
-        {"purpose": "Teaching statistics", "recipient": "Students of the course"},
+        "What is declared about the release: purpose, recipient, recipient_means, legal_basis, retention and "
+        "roles_decided_by, each a sentence, sampling_fraction, intruder_test and review_by. A release waits for those "
+        "that its policy demands (required.declaration).",
+        {"purpose": "Teaching statistics", "recipient": "Students of the course", "review_by": "2027-09-30"},
     )
     engine: LocalEngine | SparkEngine | Any = setting(
         None,

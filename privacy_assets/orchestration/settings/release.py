@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -44,6 +45,8 @@ from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
 from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySettings, worth_stage
 from privacy_assets.release import clock
+from privacy_assets.release.approvals import read_approvers
+from privacy_assets.release.declaration import lacks, require_declaration, review_of
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
@@ -58,8 +61,7 @@ from privacy_assets.release.metrics import (
     UTILITY,
 )
 from privacy_assets.release.policy import TOTAL_EPSILON, Policy, resolve_policy
-from privacy_assets.release.report import require_declaration
-from privacy_assets.release.signing import Signer, load_signer, require_cryptography
+from privacy_assets.release.signing import PublicKey, Signer, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
 from privacy_assets.setting_checks import local_path
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
@@ -80,7 +82,8 @@ class ReleaseSettings(Release):
     asked_assessment: AssessmentSettings | None = None
     monitoring: MonitoringSettings = NO_MONITORING
     waivers: Path | None = None
-    declaration: Mapping[str, str] = field(default_factory=dict)
+    approvers: Path | None = None
+    declaration: Mapping[str, Any] = field(default_factory=dict)
     engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
     report: ReportSettings = field(default_factory=ReportSettings)
 
@@ -114,6 +117,7 @@ class ReleaseSettings(Release):
             "monitoring": asked.monitoring or NO_MONITORING,
             "owners": tuple(asked.owners),
             "waivers": None if asked.waivers is None else local_path(asked.waivers, "waivers").absolute(),
+            "approvers": None if asked.approvers is None else local_path(asked.approvers, "approvers").absolute(),
             "declaration": require_declaration(asked.declaration or {}),
             "engine": read_engine(asked.engine),
             "report": asked.report or ReportSettings(),
@@ -135,6 +139,7 @@ class ReleaseSettings(Release):
                 )
         _check_owners(self.owners)
         self._check_signing()
+        self._check_approvers()
         if self.is_split and (self.source is None) != isinstance(self.split, GivenSplit):
             raise InvalidSettingError(
                 f"The release {self.name!r} needs either a source, or a GivenSplit with original and control; it has "
@@ -183,6 +188,16 @@ class ReleaseSettings(Release):
             raise InvalidSettingError(
                 f"The policy of {self.name!r} requires signed releases, but this one has no signing key. Give one: "
                 "signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
+            )
+
+    def _check_approvers(self) -> None:
+        required = self.policy.required
+        n_people = 0 if self.approvers is None else len(read_approvers(self.approvers))
+        if n_people < max(required.approvals, required.signed_waivers):
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} requires approvals ({required.approvals}) or signed waivers, but "
+                f"`approvers` names {n_people} people. Name a YAML file with the name, role and public_key of each; "
+                "`privacy_assets keygen` makes keys."
             )
 
     def _check_synthetic_side(self) -> None:
@@ -612,7 +627,23 @@ class ReleaseSettings(Release):
         files = () if self.waivers is None else read_waivers(self.waivers)
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
-        return Waivers(self.name, clock.today(), own)
+        return Waivers(self.name, clock.today(), own, self._signers if self.policy.required.signed_waivers else None)
+
+    @property
+    def _signers(self) -> tuple[PublicKey, ...]:
+        """The keys of those who are approvers today; none if their file cannot be used."""
+        with suppress(InvalidSettingError):
+            people = read_approvers(self.approvers or Path())
+            return tuple(each.key for each in people if each.until is None or clock.today() <= each.until)
+        return ()
+
+    @property
+    def undeclared(self) -> str:
+        """What the declaration lacks of what the policy demands, or that its review is due; empty if it is complete."""
+        missing, review = lacks(self.declaration, self.policy.required.declaration), review_of(self.declaration)
+        found = [f"the declaration lacks {', '.join(missing)}, which the policy demands"] if missing else []
+        found += [f"its review_by, {review}, has passed"] if review is not None and review < clock.today() else []
+        return "; ".join(found)
 
     def signer(self) -> tuple[Signer | None, SigningEvidence | None]:
         """Read the key now, and return it with the evidence for the gate."""

@@ -8,7 +8,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.columns.safe_names import dtype_name
-from privacy_assets.release.gate import Verdict
+from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
@@ -131,7 +131,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
 
 def _consequence(verdict: Verdict) -> str:
     # Not the word `error`, which would suggest a failure next to a condition that is met.
-    return REFUSES if verdict.severity == "error" else "warns"
+    return "waits" if verdict.name in WAITS else REFUSES if verdict.severity == "error" else "warns"
 
 
 def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:

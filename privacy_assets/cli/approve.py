@@ -1,0 +1,68 @@
+"""The command ``approve``: show a waiting release, ask once, and write the signed decision; or sign a waiver."""
+
+import argparse
+from pathlib import Path
+
+from privacy_assets.errors import InvalidSettingError
+
+
+def run_approve(chosen: argparse.Namespace) -> int:
+    """Let an approver decide on a waiting release; return 1 if nothing was decided."""
+    from privacy_assets.release.approvals import APPROVERS_FILE, DECISIONS, read_approvers, sign_approval
+    from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+    from privacy_assets.release.signing import SigningKey, load_signer
+    from privacy_assets.release.verification import changed_files
+    from privacy_assets.release.waivers import sign_waiver
+    from privacy_assets.storage.durable_files import locked, write_json
+
+    path: Path = chosen.path
+    signer = load_signer(SigningKey(chosen.key))
+    if path.is_file():
+        waiver = sign_waiver(path, signer)
+        print(f"Signed: {path}, a waiver of the limit on {waiver.metric}, with the key {signer.key_id}.")
+        return 0
+    problem = ""
+    try:
+        manifest = read_manifest(path)
+        problem = "; ".join(changed_files(path, manifest))
+    except (DamagedManifestError, OSError) as error:
+        problem = str(error)
+    if problem:
+        raise InvalidSettingError(f"{str(path)!r} is not what waits for approval: {problem}. Nothing was approved.")
+    approval = sign_approval(
+        manifest, read_approvers(path / APPROVERS_FILE), signer, chosen.decision, chosen.statement or ""
+    )
+    print("\n".join(_shown(path, manifest)))
+    word = dict(zip(DECISIONS, ("Approve", "Reject"), strict=True))[chosen.decision]
+    try:
+        answer = input(f"{word} this release as {approval.name} ({approval.role})? Type yes: ")
+    except EOFError:
+        answer = ""
+    if answer.strip() != "yes":
+        print("Nothing was decided.")
+        return 1
+    digits = "".join(each for each in approval.at if each.isdigit())
+    file = path / f"approval-{signer.key_id[:12]}-{digits}.json"
+    with locked(path.parent):
+        write_json(file, approval.to_json())
+    print(f"Written: {file}. If this is a copy, put the file to where the release waits; then materialize it again.")
+    return 0
+
+
+def _shown(path: Path, manifest: dict[str, object]) -> list[str]:
+    from privacy_assets.release.declaration import DECLARED
+    from privacy_assets.release.gate import WAITS, Verdict
+    from privacy_assets.release.manifest import REPORT_FILE
+
+    decided = [Verdict.from_json(each) for each in manifest["verdicts"]]  # type: ignore[attr-defined]
+    open_points = [each for each in decided if not each.passed and each.name not in WAITS]
+    declared: dict[str, object] = manifest.get("declaration", {})  # type: ignore[assignment]
+    waived = [each for each in decided if each.waived_by is not None]
+    return [
+        f"{manifest['release']}, {manifest['stage']}: {manifest['n_records']:,} records, {manifest['fingerprint']}",
+        f"Report: {path / REPORT_FILE}",
+        *(f"  {'passed' if each.passed else 'failed'}  {each.reason}" for each in decided if each.metric is not None),
+        *(f"  {words}: {declared.get(name, 'not stated')}" for name, words in DECLARED.items()),
+        f"Open points: {len(open_points) + len(waived)}",
+        *(f"  {each.reason}" for each in (*open_points, *waived)),
+    ]

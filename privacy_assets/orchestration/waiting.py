@@ -1,0 +1,79 @@
+"""A release that waits for people: its files and its page are in the private directory, until it may be published."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.private.directories import from_project_root
+from privacy_assets.orchestration.private.storage import Storage
+from privacy_assets.orchestration.stages import PENDING_DIRECTORY
+from privacy_assets.release import clock
+from privacy_assets.release.approvals import APPROVERS_FILE, Decision, decide, read_approvals, read_approvers
+from privacy_assets.release.files import ReleaseRecord
+from privacy_assets.release.gate import APPROVAL_CHECK, Verdict
+from privacy_assets.release.report import ReportMaterial
+from privacy_assets.release.waiting import keep_waiting
+from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals
+from privacy_assets.storage.durable_files import replace_file
+
+
+class Waiting(NamedTuple):
+    """Where a release waits, the verdicts on what people decided so far, and what the manifest says of it."""
+
+    path: Path
+    verdicts: tuple[Verdict, ...]
+    approvals: Sequence[Mapping[str, Any]]
+    withdrawn_before: int
+
+    def recorded_in(self, record: ReleaseRecord) -> ReleaseRecord:
+        """Add to the content of a manifest what people decided."""
+        return replace(record, approvals=self.approvals, withdrawn_before=self.withdrawn_before)
+
+
+def pending_directory(storage: Storage, side: str) -> Path:
+    """Return the private directory of the contents of a side that wait."""
+    key = storage.release.key(f"{side}_release")
+    return storage.private_tables.private_path(PENDING_DIRECTORY, "__".join(key.path), storage.partition_key)
+
+
+def wait_for_people(
+    storage: Storage,
+    side: str,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    report: Callable[[], ReportMaterial],
+) -> Waiting:
+    """Keep the files of a release that only people can still stop, and decide on what they decided so far."""
+    release, n_required = storage.release, storage.release.policy.required.approvals
+    path = pending_directory(storage, side) / content
+    if path.is_symlink():
+        raise InvalidSettingError(f"{str(path)!r} is a link. Expected a directory. Nothing was released. Remove it.")
+    listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
+    waiting = Waiting(path, (), (), sum(entry.fingerprint == content for entry in listed))
+    asked = [Verdict(APPROVAL_CHECK, False, "error", f"waits for {n_required} approvals")] if n_required else []
+    waits = waiting.recorded_in(replace(record, verdicts=(*record.verdicts, *asked)))
+    manifest = keep_waiting(path, table, content, waits, release.formats, report, release.rows_per_part)
+    if not n_required:
+        return waiting
+    decision = _decide(release.approvers or Path(), manifest, n_required, path)
+    counted = [asdict(each) for each in decision.counted]
+    return waiting._replace(verdicts=decision.verdicts, approvals=counted)
+
+
+def _decide(approvers: Path, manifest: Mapping[str, Any], n_required: int, path: Path) -> Decision:
+    problem = ""
+    try:
+        people = read_approvers(approvers)
+    except InvalidSettingError as error:
+        problem = str(error)
+    if problem:
+        return Decision((Verdict(APPROVAL_CHECK, False, "error", problem),), ())
+    # Approvers read it, on their own machines, too.
+    replace_file(path / APPROVERS_FILE, approvers.read_bytes())
+    command = f"`privacy_assets approve {from_project_root(path)}`"
+    return decide(manifest, n_required, people, read_approvals(path), clock.now(), command)

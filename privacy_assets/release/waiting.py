@@ -1,0 +1,96 @@
+"""A release that waits for people: its files in the private directory, next to what they decided about them."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from privacy_assets.release import clock
+from privacy_assets.release.approvals import APPROVAL_FILES, subject_of
+from privacy_assets.release.files import ReleaseRecord, manifest_without_files, write_waiting
+from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+from privacy_assets.release.verification import changed_files
+from privacy_assets.storage.durable_files import (
+    TEMPORARY_MARK,
+    locked,
+    make_private_directory,
+    remove_leftovers,
+    temporary_sibling,
+)
+
+if TYPE_CHECKING:
+    from privacy_assets.release.report import ReportMaterial
+
+
+def keep_waiting(
+    path: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str],
+    report: Callable[[], "ReportMaterial"],
+    rows_per_part: int,
+) -> dict[str, Any]:
+    """Return the manifest of what waits in a directory, which is written unless it is already what is asked for.
+
+    The decisions in the directory stay. The files of other contents that waited for the same are removed.
+    """
+    make_private_directory(path.parent)
+    with locked(path.parent):
+        manifest = _intact(path)
+        now = manifest_without_files(record, table, content, clock.now()) | {"files": {}}
+        shape = (sorted({"parquet", *formats}), rows_per_part if len(table) > rows_per_part else None)
+        if manifest is None or _shape(manifest) != shape or subject_of({**manifest, "files": {}}) != subject_of(now):
+            temporary = temporary_sibling(path)
+            try:
+                write_waiting(temporary, table, content, record, formats, report(), rows_per_part)
+                _replace(path, temporary)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        for other in path.parent.iterdir():
+            if other != path:
+                forget_files(other)
+        return read_manifest(path)
+
+
+def forget_files(path: Path) -> None:
+    """Remove the files of a content that no longer waits; what people decided about it stays."""
+    if path.is_symlink() or not path.is_dir():
+        return
+    for each in path.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        elif not each.match(APPROVAL_FILES):
+            each.unlink()
+
+
+def _intact(path: Path) -> dict[str, Any] | None:
+    try:
+        manifest = read_manifest(path)
+        return None if changed_files(path, manifest) else manifest
+    except (DamagedManifestError, OSError):
+        return None
+
+
+def _shape(manifest: dict[str, Any]) -> tuple[list[str], int | None]:
+    return manifest["formats"], manifest.get("parts", {}).get("rows_per_part")
+
+
+def _replace(path: Path, temporary: Path) -> None:
+    """Put new files in place, with all decisions of before, also of a moment ago and of an interrupted run."""
+    before = path.with_name(f"{temporary.name}-before")
+    _copy_decisions([path, *path.parent.glob(f"{TEMPORARY_MARK}{path.name}-*")], temporary)
+    if path.exists():
+        path.rename(before)
+    temporary.rename(path)
+    _copy_decisions([before], path)
+    remove_leftovers(path)
+
+
+def _copy_decisions(directories: Sequence[Path], to: Path) -> None:
+    for each in (each for directory in directories for each in directory.glob(APPROVAL_FILES)):
+        if not os.path.lexists(to / each.name):
+            shutil.copy2(each, to / each.name, follow_symlinks=False)
