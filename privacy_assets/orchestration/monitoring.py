@@ -111,9 +111,9 @@ def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDef
             root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
             for path in sorted(root.rglob(MANIFEST_FILE)):
                 decided = [str(each.relative_to(root)) for each in sorted(path.parent.glob(APPROVAL_FILES))]
-                if set(decided) - set(seen):
+                if new := [each for each in decided if each not in seen]:
                     partition = read_manifest(path.parent)["partition"]
-                    requests.append(dg.RunRequest(decided[-1], partition_key=partition, asset_selection=[key]))
+                    requests.append(dg.RunRequest(",".join(new), partition_key=partition, asset_selection=[key]))
                 found += decided
         context.update_cursor(json.dumps(found))
         return requests

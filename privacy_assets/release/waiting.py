@@ -11,7 +11,7 @@ import pandas as pd
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVAL_FILES, subject_of
 from privacy_assets.release.files import ReleaseRecord, manifest_without_files, write_waiting
-from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+from privacy_assets.release.manifest import DamagedManifestError, is_sha256, read_manifest
 from privacy_assets.release.verification import changed_files
 from privacy_assets.storage.durable_files import (
     TEMPORARY_MARK,
@@ -51,7 +51,7 @@ def keep_waiting(
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
         for other in path.parent.iterdir():
-            if other != path:
+            if other != path and is_sha256(other.name):
                 forget_files(other)
         return read_manifest(path)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.signing import generate_key_pair
 from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import NAME, failure_of
+from tests.orchestration.test_waivers import sign
 
 pytest.importorskip("cryptography", reason="needs the extra `signing`")
 POLICY = Policy((Limit("smallest_class", 5),)).with_required(approvals=1)
@@ -376,3 +378,117 @@ def test_the_sensor_starts_the_release_once_somebody_decided(project, officers, 
         [[dg.AssetKey([NAME, "anonymized_release"])]],
         [],
     )
+
+
+def test_what_is_not_declared_is_said_at_once_and_the_release_waits(project, officers, monkeypatch, caplog):
+    policy = Policy((Limit("smallest_class", 5),)).with_required(declaration=("purpose", "review_by"))
+    built = definitions(project, officers, policy)
+    lacks = "the declaration lacks review_by, which the policy demands"
+    assert f"The release 'people' will wait: {lacks}." in caplog.text
+    said = waits(project.run(built))
+    assert lacks in said
+    assert "Declare it in the settings of the release (declaration)" in said
+    assert "Open:</strong> the declaration lacks review_by" in (officers.waiting / "report.html").read_text()
+    yesterday = str(clock.today() - timedelta(days=1))
+    past = DECLARED | {"review_by": yesterday}
+    assert f"its review_by, {yesterday}, has passed" in waits(
+        released_again(project, officers, policy=policy, declaration=past)
+    )
+    complete = DECLARED | {"review_by": str(clock.today())}
+    assert released_again(project, officers, policy=policy, declaration=complete).success
+    (directory,) = released(project)
+    assert json.loads((directory / "manifest.json").read_text())["refusals_before"] == 0
+    assert list((project.private / "pending").rglob("*.parquet")) == []
+    # A figure that fails is what refuses; what is open besides is not a reason.
+    worse = Policy((Limit("smallest_class", 50),)).with_required(declaration=("purpose", "review_by"))
+    assert "declaration" not in refused(released_again(project, officers, policy=worse))
+
+
+def check_of(project, built, name):
+    """Run one check of the release alone, as the UI does, and return its result."""
+    key = dg.AssetCheckKey(dg.AssetKey([NAME, "anonymized_release"]), name)
+    with project.instance() as instance:
+        result = dg.materialize(
+            [*built.assets, *built.asset_checks],
+            selection=dg.AssetSelection.checks(key),
+            resources=dict(built.resources),
+            instance=instance,
+            raise_on_error=False,
+        )
+    (evaluation,) = result.get_asset_check_evaluations()
+    return result.success, evaluation.passed, evaluation.severity.value, evaluation.description
+
+
+def test_checks_say_later_that_a_release_was_withdrawn_or_is_to_be_reviewed(project, officers, monkeypatch):
+    withdrawn, review = "release_is_not_withdrawn", "review_is_not_overdue"
+    policy = Policy((Limit("smallest_class", 5),))
+    built = definitions(project, officers, policy, declaration={"review_by": clock.today()})
+    assert check_of(project, built, withdrawn)[1:] == (True, "ERROR", "Nothing has been released yet.")
+    assert check_of(project, built, review)[1:] == (True, "WARN", "No review was declared.")
+    assert project.run(built).success
+    assert check_of(project, built, review)[1:] == (True, "WARN", f"It is to be reviewed by {clock.today()}.")
+    later = datetime.now(UTC) + timedelta(days=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert check_of(project, built, review)[:3] == (True, False, "WARN")
+    monkeypatch.undo()
+    (directory,) = released(project)
+    assert main(["withdraw", str(directory), "--reason", "The recipient broke the contract"]) == 0
+    found = check_of(project, built, withdrawn)
+    assert found[:3] == (False, False, "ERROR")
+    assert "The recipient broke the contract" in found[3]
+    list_of = project.root / "releases" / "withdrawn.jsonl"
+    list_of.write_text(list_of.read_text().replace("broke", "kept"))
+    with project.instance() as instance:
+        result = dg.materialize(
+            [*built.assets, *built.asset_checks],
+            selection=dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey([NAME, "anonymized_release"]), withdrawn)),
+            resources=dict(built.resources),
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert "it is unknown which releases are withdrawn" in failure_of(result)
+
+
+def test_only_a_waiver_that_an_approver_signed_waives_where_that_is_demanded(project, officers, monkeypatch, capsys):
+    directory = project.root / "waivers"
+    directory.mkdir()
+    policy = Policy((Limit("smallest_class", 6),)).with_required(signed_waivers=True)
+    settings = {"policy": policy, "waivers": str(directory)}
+    # Classes of exactly five.
+    built = definitions(project, officers, k=5, **settings)
+    project.run(built)
+    said = released_again(project, officers, **settings)
+    fingerprint = re.search(
+        r"<dt>Fingerprint</dt><dd>(\w{64})</dd>",
+        max((project.private / "refusal_pages").rglob("refusal.html")).read_text(),
+    )[1]
+    figure = re.search(r"smallest_class is (\d+)", refused(said))[1]
+    sign(directory, fingerprint, int(figure), metric="smallest_class", limit=6)
+    waiver = directory / "score.yaml"
+    assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
+    unsigned = waiver.read_text()
+    officers.keys["Eve"] = generate_key_pair(project.root / "Eve.pem")
+    assert officers.decide(monkeypatch, "Eve", path=waiver) == 0
+    assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
+    waiver.write_text(unsigned)
+    assert officers.decide(monkeypatch, "Ada", path=waiver) == 0
+    assert f"Signed: {waiver}, a waiver of the limit on smallest_class" in capsys.readouterr().out
+    signed = waiver.read_text()
+    assert signed.startswith(unsigned)
+    waiver.write_text(signed.replace("our enclave", "any place"))
+    assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
+    waiver.write_text(signed)
+    assert officers.decide(monkeypatch, "Ada", path=waiver) == 1
+    assert "has a signature already" in capsys.readouterr().out
+    officers.write("Ada", until=clock.today() - timedelta(days=1))
+    assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
+    officers.write("Ada")
+    assert released_again(project, officers, **settings).success
+    (written,) = released(project)
+    assert verify_release(written, max_bytes=None).verified
+    manifest = json.loads((written / "manifest.json").read_text())
+    (recorded,) = manifest["waivers"]
+    without = {name: value for name, value in recorded.items() if name != "signature"}
+    (written / "manifest.json").write_text(json.dumps(manifest | {"waivers": [without]}))
+    said = "; ".join(verify_release(written, max_bytes=None).problems)
+    assert "no approver signed the waiver of the limit on 'smallest_class'" in said

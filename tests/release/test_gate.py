@@ -15,7 +15,7 @@ from privacy_assets.release.evidence import (
     SigningEvidence,
     TableEvidence,
 )
-from privacy_assets.release.gate import is_admitted, limit_verdict, verdicts
+from privacy_assets.release.gate import is_admitted, limit_verdict, refusing, verdicts
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.row_links import LinkEvidence
@@ -101,6 +101,7 @@ def good_evidence(**changes) -> Evidence:
         examined={"synthetic": (PLAN,), "source": (PLAN,)},
         must_be_examined=("synthetic", "source"),
         links=LinkEvidence(),
+        undeclared="",
         unit=UnitDecision(True, "each row is another person"),
     )
     return replace(evidence, **changes)
@@ -200,8 +201,26 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "rare_values_released_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
         "exposed_share_is_below_its_limit",
+        "the_declaration_is_complete",
     ]
     assert all(verdict.reason for verdict in decided)
+
+
+@pytest.mark.parametrize(
+    ("undeclared", "policy", "waits"),
+    [
+        ("", POLICY, False),
+        (None, POLICY, True),
+        ("the declaration lacks purpose", POLICY, True),
+        (None, POLICY.with_required(declaration=()), False),
+        ("its review_by, 2020-01-01, has passed", POLICY.with_required(declaration=()), True),
+    ],
+)
+def test_a_release_waits_for_what_is_not_declared_and_is_not_refused_for_it(undeclared, policy, waits):
+    decided = verdicts(policy, good_evidence(undeclared=undeclared), "s")
+    assert is_admitted(decided) is not waits
+    assert refusing(decided) == ()
+    assert [each.name for each in refusing(verdicts(policy, good_evidence(undeclared=undeclared), "other"))]
 
 
 @pytest.mark.parametrize(
@@ -469,6 +488,7 @@ def anonymized_evidence(**changes) -> Evidence:
         examined={"anonymized": (), "source": ()},
         must_be_examined=("anonymized", "source"),
         links=LinkEvidence(),
+        undeclared="",
     )
     return replace(evidence, **changes)
 

@@ -9,6 +9,7 @@ import pytest
 
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.declaration import require_declaration
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import USE_CASES, Limit, Policy
@@ -18,10 +19,10 @@ from privacy_assets.release.report import (
     ReportMaterial,
     rated_poorly,
     render_report,
-    require_declaration,
 )
 from privacy_assets.release.report_words import plain_words
 from privacy_assets.storage.fingerprint import fingerprint
+from tests.declared import DECLARED
 from tests.release.agreeing import agreeing
 
 MARKUP = "<script>alert('x')</script>\"&"
@@ -425,11 +426,11 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
     )
     of_related = {"mpucc_assessment": {"score_of_related_columns": 0.04}}
     figures = {"rare_values": rare_values(0, 11), **of_related}
-    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures=figures)
+    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures=figures, declaration=DECLARED)
     assert "The policy “public release” admitted these 2 records." in text_of(page)
     changed = preset.with_limit(Limit("smallest_class", 2))
     figures = {"rare_values": rare_values(0, 2), **of_related}
-    page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures)
+    page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures, declaration=DECLARED)
     changed_in = "“public release”, changed in the limit on smallest class, admitted these 2 records."
     assert changed_in in text_of(page)
     assert manifest["policy"]["changes"] == ["smallest_class"]

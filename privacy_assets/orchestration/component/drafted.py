@@ -22,7 +22,7 @@ from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile
 from privacy_assets.orchestration.settings.synthetic import AUTO, Split, Synthesis
-from privacy_assets.release.policy import Policy
+from privacy_assets.release.policy import DECLARATION, Policy
 from privacy_assets.setting_checks import local_path
 
 DRAFTED_POLICY = "research_sharing"
@@ -138,7 +138,9 @@ def release_in_yaml(fields: Mapping[str, str]) -> str:
     policy = (
         f"  policy: {DRAFTED_POLICY}  # decide: or public_release, internal_analytics, development, high_risk_data\n"
     )
-    return f"type: privacy_assets.PrivacyReleaseComponent\n\nattributes:\n{body}{policy}"
+    demanded = "".join(f"    {name}:\n" for name in DECLARATION[DRAFTED_POLICY])
+    declaration = f"  declaration:  # decide: this policy demands these, and a release waits for them\n{demanded}"
+    return f"type: privacy_assets.PrivacyReleaseComponent\n\nattributes:\n{body}{policy}{declaration}"
 
 
 def refuse_in_a_sentence(error: PrivacyAssetsError) -> Exception:

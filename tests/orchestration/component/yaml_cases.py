@@ -11,6 +11,7 @@ import pandas as pd
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import fields_of
+from tests.shared_data import TESTS
 
 MODULE = "component_test_objects"
 COLUMNS = {
@@ -93,6 +94,7 @@ def policy(**settings):
     return {"policy": {"use_case": "development"} | settings}
 
 
+APPROVERS = str(TESTS / "approvers.yaml")
 LENIENT = {
     "policy": {
         "limits": [{"metric": "identification_rate", "value": 0.5}],
@@ -216,6 +218,11 @@ CASES = {
         "rows_per_part is 10. Expected a whole number of at least 1,000",
     ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
+    "PrivacyReleaseComponent.approvers": (
+        {"approvers": APPROVERS},
+        {"approvers": "nowhere.yaml"},
+        "approvers in '/project/nowhere.yaml' cannot be used: it does not exist",
+    ),
     "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.engine": (SPARK, {"engine": "spark"}, "'spark' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.report": (
@@ -226,7 +233,7 @@ CASES = {
     "PrivacyReleaseComponent.declaration": (
         {"declaration": {"purpose": "Teaching statistics", "roles_decided_by": "The privacy officer"}},
         {"declaration": {"aim": "Teaching statistics"}},
-        "declaration has ['aim']; expected some of ['purpose', 'recipient', 'legal_basis', 'retention'",
+        "declaration has ['aim']; expected some of ['purpose', 'recipient', 'recipient_means', 'legal_basis'",
     ),
     "PrivacyReleaseComponent.monitoring": (
         {"monitoring": {"drift_limit": 0.2}},
@@ -512,6 +519,21 @@ CASES = {
         policy(required={"signature": True}) | SIGNED,
         policy(required={"signature": True}),
         "requires signed releases, but this one has no signing key. Give one",
+    ),
+    "RequiredSettings.declaration": (
+        policy(required={"declaration": ["purpose", "review_by"]}),
+        policy(required={"declaration": ["aim"]}),
+        "requires declaration=['aim']; expected some of ['purpose'",
+    ),
+    "RequiredSettings.approvals": (
+        policy(required={"approvals": 1}) | {"approvers": APPROVERS},
+        policy(required={"approvals": 2}) | {"approvers": APPROVERS},
+        "requires approvals (2) or signed waivers, but `approvers` names 1 people",
+    ),
+    "RequiredSettings.signed_waivers": (
+        policy(required={"signed_waivers": True}) | {"approvers": APPROVERS},
+        policy(required={"signed_waivers": True}),
+        "but `approvers` names 0 people",
     ),
     # the engine
     "EngineYaml.spark": (SPARK, {"engine": {"spark": "local[2]"}}, "'local[2]' is not of type 'object'"),
