@@ -10,6 +10,7 @@ The synthetic releases are in `quickstart.yaml` next to this file, where one lin
 differential privacy.
 """
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,19 @@ from privacy_assets.examples.rand_hie import load_rand_hie, rand_hie_contract
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
+from privacy_assets.release import clock
 from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics").with_required(detectable_share=0.02)
 """With 5,912 people, a control that detects copies of 1 % leaves too few originals; copies of 2 % are detected."""
 
+DECLARATION = {
+    "purpose": "Trying out privacy_assets on a public table",
+    "recipient": "Whoever runs the quickstart",
+    "roles_decided_by": "The authors of privacy_assets",
+    "review_by": clock.today() + timedelta(days=365),
+}
+"""What policies for recipients elsewhere demand; the tutorial turns to one."""
 
 SYNTHETIC = yaml.safe_load(Path(__file__).with_name("quickstart.yaml").read_text(encoding="utf-8"))
 """The synthetic releases, with the settings in which they differ."""
@@ -41,6 +50,7 @@ def _synthetic(
         source=partial(load_rand_hie, banded=True),
         contract=rand_hie_contract(banded=True),
         policy=POLICY,
+        declaration=DECLARATION,
         split=Split(**(split or {})),
         synthetic=Synthesis(**synthetic),
         formats=("parquet", "csv"),
@@ -54,6 +64,7 @@ def _anonymized(name: str, **more: Any) -> dg.Definitions:
         source=load_rand_hie,
         contract=rand_hie_contract(),
         policy=POLICY,
+        declaration=DECLARATION,
         anonymized=AnonymizationSettings(pictured=("age", "income")),
         formats=("parquet", "csv"),
         **more,

@@ -6,6 +6,7 @@ The models are in `models/`. Here each is an asset that runs its SQL in DuckDB, 
 your project `@dbt_assets` of dagster-dbt makes these assets, and everything below them stays as it is.
 """
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -64,6 +65,12 @@ release = pa.build_release_definitions(
     contract=CONTRACT,
     policy="research_sharing",
     anonymized=pa.AnonymizationSettings(),
+    declaration={
+        "purpose": "Research on care at home",
+        "recipient": "The university hospital",
+        "roles_decided_by": "A. Lovelace, data protection officer",
+        "review_by": date.today() + timedelta(days=365),
+    },
 )
 checks = pa.build_privacy_risk_checks(
     assets=pa.UpstreamAsset("marts/visits_by_decade", io_manager_key="warehouse"),

@@ -7,6 +7,7 @@
 The URL is read where the query runs, so that passwords are not stored in files. The role only needs the right to read.
 """
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -27,6 +28,12 @@ defs = pa.build_release_definitions(
     },
     policy=pa.Policy.for_use_case("research_sharing").with_limit(pa.Limit("l_diversity", 2)),
     anonymized=pa.AnonymizationSettings(),
+    declaration={
+        "purpose": "Research on care at home",
+        "recipient": "The university hospital",
+        "roles_decided_by": "A. Lovelace, data protection officer",
+        "review_by": date.today() + timedelta(days=365),
+    },
     formats=["csv"],
 )
 

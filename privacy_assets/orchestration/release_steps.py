@@ -198,8 +198,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         waiting = None
         asks_people = release.policy.required.approvals > 0 or not is_admitted(decided)
         if table is not None and not refusing(decided) and asks_people:
-            record, report = publishable(context, storage, gathered, decided)
-            waiting = wait_for_people(storage, side, table, content, record, report)
+            record, make_report = publishable(context, storage, gathered, decided)
+            waiting = wait_for_people(storage, side, table, content, record, make_report)
             decided = (*decided, *waiting.verdicts)
         shown: dict[str, Any] = {**picture_of_limits(decided), VERDICTS: verdict_table(decided)}
         if table is None or refusing(decided):
@@ -222,11 +222,12 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             )
         if waiting is not None and not is_admitted(decided):
             yield from waits(waiting, decided, shown)
-        record, report = publishable(context, storage, gathered, decided)
+        record, make_report = publishable(context, storage, gathered, decided)
         record = record if waiting is None else waiting.recorded_in(record)
-        material = report()
+        report = make_report()
         # Writing also reads the release back, which takes memory.
-        gathered, report = replace(gathered, found={}), ReportMaterial
+        gathered = replace(gathered, found={})
+        del make_report
         give_back_memory()
         mark_releases(Path(storage.release_store.base_path))
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
@@ -239,7 +240,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             content,
             record,
             release.formats,
-            material,
+            report,
             signer,
             release.rows_per_part,
             None if waiting is None else waiting.path,

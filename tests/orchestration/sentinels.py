@@ -72,8 +72,10 @@ def everything_that_was_said(project, capfd) -> bytes:
     assert {".db", ".err"} <= {path.suffix for path in files}
     # What leaves beside the data: manifests and reports.
     files += [path for path in project.everything_released() if path.suffix not in (".parquet", ".csv")]
-    # Pages of refusals stay private, but are read by others than the owner of the table.
+    # Pages of refusals and what waits stay private, but are read by others than the owner of the table.
     files += project.private.rglob("refusal.html")
+    waiting = (project.private / "pending").rglob("*")
+    files += [path for path in waiting if path.is_file() and path.suffix not in (".parquet", ".csv")]
     files += [project.register] if project.register.exists() else []
     return b"\n".join([*said, *(path.read_bytes() for path in files)])
 

@@ -11,6 +11,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.row_links import LINKS_CHECK, USED_CHECK
+from tests.declared import DECLARED
 from tests.orchestration.project import Project, blocked_by, failure_of, refusal
 from tests.orchestration.test_synthetic_person import definitions as synthetic_definitions
 from tests.orchestration.test_synthetic_person import synthetic
@@ -69,7 +70,7 @@ def contract(**changes):
 
 def definitions_of(project, policy="research_sharing", source=ratings, **changes):
     settings = {"synthetic": None, "policy": policy, "anonymized": AnonymizationSettings(), "source": source}
-    return project.definitions(contract=contract(**changes), **settings)
+    return project.definitions(contract=contract(**changes), declaration=DECLARED, **settings)
 
 
 def test_a_released_number_of_each_customer_is_refused(project):

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.cli import main
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.display.pictures import Drawn, new_figure
 from privacy_assets.orchestration import anonymized_assets, assets, linkage_assets
@@ -35,6 +36,7 @@ from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, 
 from privacy_assets.pipeline.settings.linkage import LinkageAuditSettings
 from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.signing import generate_key_pair
 from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration import faster_runs
 from tests.orchestration.private.loud import places_to_spill_into
@@ -224,7 +226,7 @@ def test_values_of_too_few_people_are_refused_without_being_shown(project, capfd
     assert_nothing_leaked(project, capfd, expected)
 
 
-def anonymized(project, smallest=5, **settings):
+def anonymized(project, smallest=5, about=None, required=None, **settings):
     policy = Policy(
         (
             Limit("smallest_class", smallest),
@@ -232,9 +234,10 @@ def anonymized(project, smallest=5, **settings):
             Limit("maximum_semantic_risk", 0.9999),
             Limit("share_in_homogeneous_classes", 0),
         )
-    )
+    ).with_required(**required or {})
+    anonymized = AnonymizationSettings(**settings)
     return project.definitions(
-        policy=policy, source=sentinel_people, synthetic=None, anonymized=AnonymizationSettings(**settings)
+        policy=policy, source=sentinel_people, synthetic=None, anonymized=anonymized, **about or {}
     )
 
 
@@ -246,6 +249,34 @@ def test_anonymized_records_that_are_released_show_no_cell(project, capfd, setti
     result = project.run(anonymized(project, **settings))
     assert result.success
     assert_nothing_leaked(project, capfd, "smallest_class")
+
+
+def test_what_waits_for_people_and_what_they_decide_shows_no_cell(project, capfd, monkeypatch):
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
+    private, public, _ = generate_key_pair(project.root / "key.pem")
+    approvers = project.root / "approvers.yaml"
+    approvers.write_text(json.dumps([{"name": "Ada", "role": "officer", "public_key": public.read_text()}]))
+    about = {"approvers": str(approvers)}
+    required = {"approvals": 1, "declaration": ("purpose",)}
+    asked = ["--statement", "Very small risk for them", "--key", str(private)]
+    assert not project.run(anonymized(project, about=about, required=required)).success
+    assert_nothing_leaked(project, capfd, "waits: the declaration lacks purpose|waits for 1 of 1 approvals")
+    definitions = anonymized(project, about=about | {"declaration": {"purpose": "Teaching"}}, required=required)
+    assert not project.run(definitions, "anonymized_release").success
+    (waiting,) = (path.parent for path in (project.private / "pending").rglob("manifest.json"))
+    monkeypatch.setattr("builtins.input", lambda _: "yes")
+    assert main(["approve", str(waiting), *asked]) == 0
+    assert_nothing_leaked(project, capfd, "Open points: ")
+    # Anything but what waits: a table of cells in its place.
+    (waiting / "manifest.json").write_bytes((waiting / "anonymized.parquet").read_bytes())
+    (waiting / "approval-broken.json").write_text(json.dumps({TEXT: IDENTIFIER}))
+    assert main(["approve", str(waiting), *asked]) == 1
+    (waiting / "approval-broken.json").rename(project.private / "broken.json")
+    (waiting / "manifest.json").unlink()
+    assert project.run(definitions, "anonymized_release").success
+    (directory,) = project.releases(side="anonymized")
+    assert main(["withdraw", str(directory), "--reason", "The key was lost"]) == 0
+    assert_nothing_leaked(project, capfd, "The key was lost")
 
 
 def test_the_reports_of_both_sides_show_no_cell(project, capfd):
