@@ -304,6 +304,8 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "mpucc_assessment_settings_meet_the_policy",
         "disclosure_assessment_settings_meet_the_policy",
         "every_class_has_at_least_k_records",
+        "release_is_not_withdrawn",
+        "review_is_not_overdue",
         "smallest_class_is_at_least_its_limit",
         "max_reidentification_probability_is_at_most_its_limit",
         "reidentification_assessment_settings_meet_the_policy",

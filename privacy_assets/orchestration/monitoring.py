@@ -21,7 +21,7 @@ from privacy_assets.release.approvals import APPROVAL_FILES
 from privacy_assets.release.declaration import review_of
 from privacy_assets.release.drift import measure_drift
 from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import MANIFEST_FILE, read_manifest
+from privacy_assets.release.manifest import MANIFEST_FILE, is_sha256, read_manifest
 from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -109,7 +109,7 @@ def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDef
         requests, found = [], []
         for key in keys.values():
             root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
-            for path in sorted(root.rglob(MANIFEST_FILE)):
+            for path in sorted(each for each in root.rglob(MANIFEST_FILE) if is_sha256(each.parent.name)):
                 decided = [str(each.relative_to(root)) for each in sorted(path.parent.glob(APPROVAL_FILES))]
                 if new := [each for each in decided if each not in seen]:
                     partition = read_manifest(path.parent)["partition"]

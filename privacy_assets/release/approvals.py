@@ -21,7 +21,8 @@ from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict
 from privacy_assets.release.manifest import REPORT_FILE, data_files, is_instant, is_sha256
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.release.signing import PublicKey, Signer, parse_public_key
-from privacy_assets.release.waivers import has_reason, is_text, strict_yaml
+from privacy_assets.release.waivers import has_reason, is_text, shown_name, strict_yaml
+from privacy_assets.setting_checks import is_printable
 from privacy_assets.storage.artifact import canonical_json
 
 APPROVERS_FILE: Final = "approvers.yaml"
@@ -125,7 +126,7 @@ class Approval:
             and isinstance(read["subject"], Mapping)
             and read["decision"] in DECISIONS
             and has_reason(read["statement"])
-            and all(map(is_text, (read["name"], read["role"])))
+            and all(is_text(each) and is_printable(each) for each in (read["name"], read["role"]))
             and is_instant(read["at"])
             and is_sha256(read["key_id"])
             and isinstance(read["signature"], str)
@@ -190,7 +191,7 @@ def sign_approval(
 def read_approvals(directory: Path) -> dict[str, Approval | None]:
     """Return the approvals in the directory of a waiting release by file; None for what is none."""
     paths = sorted(directory.glob(APPROVAL_FILES))[:MOST_APPROVALS]
-    return {path.name: _read(path) for path in paths}
+    return {shown_name(path): _read(path) for path in paths}
 
 
 def decide(

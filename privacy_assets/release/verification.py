@@ -49,7 +49,7 @@ from privacy_assets.release.signing import (
     read_public_key,
 )
 from privacy_assets.release.waivers import Waiver
-from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals, releases_root, withdrawal_of
+from privacy_assets.release.withdrawals import list_above, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.fingerprint import fingerprint
@@ -158,7 +158,7 @@ def verify_release(
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     directory = Path(directory)
     people = None if approvers is None else read_approvers(Path(approvers))
-    listed = _list_beside(directory) if withdrawn is None else Path(withdrawn)
+    listed = list_above(directory) if withdrawn is None else Path(withdrawn)
     if withdrawn is not None and not Path(withdrawn).is_file():
         raise InvalidSettingError(f"There is no list of withdrawn releases {str(withdrawn)!r}. Nothing was checked.")
     try:
@@ -180,11 +180,6 @@ def verify_release(
         found = ReleaseVerification(**answer | {"directory": directory, "problems": tuple(answer["problems"])})
     # The manifest was read within the limits.
     return found if found.problems else _with_decisions(found, parse_manifest(data), listed, trusted, people)
-
-
-def _list_beside(directory: Path) -> Path | None:
-    root = releases_root(directory)
-    return None if root is None else root / WITHDRAWN_FILE
 
 
 def _with_decisions(

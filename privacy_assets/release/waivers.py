@@ -214,18 +214,18 @@ def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
     except NotADirectoryError:
         return (_read(path),)
     except FileNotFoundError:
-        return (UnusableWaiver(_shown_name(path), "it does not exist"),)
+        return (UnusableWaiver(shown_name(path), "it does not exist"),)
     except OSError:
-        return (UnusableWaiver(_shown_name(path), "it cannot be read"),)
+        return (UnusableWaiver(shown_name(path), "it cannot be read"),)
     found = tuple(_read(each) for each in paths[:MOST_FILES])
     if len(paths) <= MOST_FILES:
         return found
     problem = f"it has {len(paths):,} files, of which only the first {MOST_FILES:,} by name were read"
-    return (*found, UnusableWaiver(_shown_name(path), problem))
+    return (*found, UnusableWaiver(shown_name(path), problem))
 
 
 def _read(path: Path) -> Waiver | UnusableWaiver:
-    name = _shown_name(path)
+    name = shown_name(path)
     try:
         if name != path.name:
             raise InvalidSettingError("its name is not UTF-8")
@@ -284,7 +284,7 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _shown_name(path: Path) -> str:
+def shown_name(path: Path) -> str:
     """Return a file name in a form that every log can contain, with characters that are not UTF-8 replaced."""
     return os.fsencode(path.name).decode(errors="replace")
 

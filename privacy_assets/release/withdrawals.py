@@ -6,6 +6,7 @@ found only by those who have a longer copy.
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from privacy_assets.release import clock
 from privacy_assets.release.manifest import is_instant, is_sha256
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.release.signing import PublicKey, Signer
-from privacy_assets.setting_checks import is_integer
+from privacy_assets.setting_checks import is_integer, is_printable
 from privacy_assets.storage.artifact import canonical_json
 
 WITHDRAWN_FILE = "withdrawn.jsonl"
@@ -64,8 +65,17 @@ class Withdrawal:
 
 def releases_root(directory: Path) -> Path | None:
     """Return the directory of all releases that has a release; None if it is not in one."""
-    above = directory.resolve().parents[: MOST_DIRECTORIES + 1]
-    return next((path for path in above if (path / RELEASES_MARK_FILE).is_file()), None)
+    return next((path for path in _above(directory) if (path / RELEASES_MARK_FILE).is_file()), None)
+
+
+def list_above(directory: Path) -> Path | None:
+    """Return the list of withdrawn releases above a release, also in a copy of the directory; None without one."""
+    paths = (path / WITHDRAWN_FILE for path in _above(directory))
+    return next((path for path in paths if os.path.lexists(path)), None)
+
+
+def _above(directory: Path) -> Sequence[Path]:
+    return directory.resolve().parents[: MOST_DIRECTORIES + 1]
 
 
 def read_withdrawals(path: Path, trusted: Sequence[PublicKey] = ()) -> tuple[Withdrawal, ...]:
@@ -79,7 +89,7 @@ def read_withdrawals(path: Path, trusted: Sequence[PublicKey] = ()) -> tuple[Wit
         for line in read_regular(path, MAX_LIST_BYTES).splitlines():
             entries.append(_entry(parse_json_object(line), entries, trusted))
     except FileNotFoundError:
-        if path.exists() or path.is_symlink():
+        if os.path.lexists(path):
             problem = "it is not a regular file"
     except OSError:
         problem = f"it cannot be read, or has more than {MAX_LIST_BYTES:,} bytes"
@@ -128,7 +138,7 @@ def _entry(read: dict[str, Any], before: Sequence[Withdrawal], trusted: Sequence
     is_right = (
         set(read) == {each.name for each in fields(Withdrawal)}
         and is_integer(entry.number, len(before) + 1, len(before) + 1)
-        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(text, str) and is_printable(text) for text in texts)
         and is_instant(entry.at)
         and all(map(is_sha256, (entry.manifest, entry.fingerprint)))
         and entry.previous == (before[-1].digest if before else "")

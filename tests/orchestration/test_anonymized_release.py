@@ -143,6 +143,8 @@ def test_the_source_alone_is_anonymized_verified_and_released(project):
         SMALLEST,
         "share_in_homogeneous_classes_is_at_most_its_limit",
         "release_gate",
+        "release_is_not_withdrawn",
+        "review_is_not_overdue",
     }
     lineage = result.asset_materializations_for_node("people__anonymized")[0].metadata["dagster/column_lineage"].value
     assert lineage.deps_by_column["age_low"] == [dg.TableColumnDep(key("source"), "age")]

@@ -159,6 +159,7 @@ def test_nothing_but_a_decision_that_holds_publishes_the_release(project, office
     no_approval = "it is not an approval"
     assert no_approval in with_file(right | {"more": 1})
     assert no_approval in with_file(right | {"decision": "maybe"})
+    assert no_approval in with_file(right | {"name": "Ada \x1b[31m"})
     assert no_approval in with_file(b"\xef\xbb\xbf" + json.dumps(right).encode())
     assert no_approval in with_file(b'{"decision": "approve",' + json.dumps(right).encode()[1:])
     assert no_approval in with_file(b"[" * 100_000)

@@ -5,7 +5,6 @@ import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -210,7 +209,15 @@ def test_the_register_shows_what_was_withdrawn_and_escapes_its_reason(root):
     assert "<script>" not in page
 
 
-def test_a_list_above_that_is_of_no_project_is_not_read(tmp_path):
-    written = released(tmp_path / "a" / "b" / "c")
-    Path(tmp_path / WITHDRAWN_FILE).write_text("damaged")
-    assert verify_release(written, max_bytes=None).verified
+def test_the_list_of_a_copy_of_all_releases_counts_and_no_other_further_up(root, tmp_path):
+    written = released(root)
+    withdraw_release(written, REASON)
+    # Without hidden files, as some programs copy.
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
+    (copied,) = (copy / "people" / "synthetic").glob("2*")
+    assert REASON in verify_release(copied, max_bytes=None).withdrawn
+    far = tmp_path / "a" / "b" / "c" / "d" / "e"
+    shutil.copytree(written, far)
+    (tmp_path / WITHDRAWN_FILE).write_text("damaged")
+    assert verify_release(far, max_bytes=None).verified
