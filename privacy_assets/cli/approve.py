@@ -1,14 +1,16 @@
 """The command ``approve``: show a waiting release, ask once, and write the signed decision; or sign a waiver."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from privacy_assets.errors import InvalidSettingError
 
 
 def run_approve(chosen: argparse.Namespace) -> int:
     """Let an approver decide on a waiting release; return 1 if nothing was decided."""
-    from privacy_assets.release.approvals import APPROVERS_FILE, DECISIONS, read_approvers, sign_approval
+    from privacy_assets.release.approvals import APPROVERS_FILE, read_approvers, sign_approval
     from privacy_assets.release.manifest import DamagedManifestError, read_manifest
     from privacy_assets.release.signing import SigningKey, load_signer
     from privacy_assets.release.verification import changed_files
@@ -33,9 +35,8 @@ def run_approve(chosen: argparse.Namespace) -> int:
         manifest, read_approvers(path / APPROVERS_FILE), signer, chosen.decision, chosen.statement or ""
     )
     print("\n".join(_shown(path, manifest)))
-    word = dict(zip(DECISIONS, ("Approve", "Reject"), strict=True))[chosen.decision]
     try:
-        answer = input(f"{word} this release as {approval.name} ({approval.role})? Type yes: ")
+        answer = input(f"{chosen.decision.capitalize()} this release as {approval.name} ({approval.role})? Type yes: ")
     except EOFError:
         answer = ""
     if answer.strip() != "yes":
@@ -43,23 +44,29 @@ def run_approve(chosen: argparse.Namespace) -> int:
         return 1
     digits = "".join(each for each in approval.at if each.isdigit())
     file = path / f"approval-{signer.key_id[:12]}-{digits}.json"
-    with locked(path.parent):
-        write_json(file, approval.to_json())
+    try:
+        with locked(path.parent):
+            write_json(file, approval.to_json())
+    except OSError as error:
+        problem = type(error).__name__
+    if problem:
+        raise InvalidSettingError(f"{str(file)!r} could not be written ({problem}). Nothing was decided.")
     print(f"Written: {file}. If this is a copy, put the file to where the release waits; then materialize it again.")
     return 0
 
 
-def _shown(path: Path, manifest: dict[str, object]) -> list[str]:
+def _shown(path: Path, manifest: Mapping[str, Any]) -> list[str]:
     from privacy_assets.release.declaration import DECLARED
     from privacy_assets.release.gate import WAITS, Verdict
     from privacy_assets.release.manifest import REPORT_FILE
 
-    decided = [Verdict.from_json(each) for each in manifest["verdicts"]]  # type: ignore[attr-defined]
+    decided = [Verdict.from_json(each) for each in manifest["verdicts"]]
     open_points = [each for each in decided if not each.passed and each.name not in WAITS]
-    declared: dict[str, object] = manifest.get("declaration", {})  # type: ignore[assignment]
+    declared = manifest.get("declaration", {})
     waived = [each for each in decided if each.waived_by is not None]
+    table = ", ".join(str(manifest[name]) for name in ("release", "stage", "partition") if manifest[name] is not None)
     return [
-        f"{manifest['release']}, {manifest['stage']}: {manifest['n_records']:,} records, {manifest['fingerprint']}",
+        f"{table}: {manifest['n_records']:,} records, {manifest['fingerprint']}",
         f"Report: {path / REPORT_FILE}",
         *(f"  {'passed' if each.passed else 'failed'}  {each.reason}" for each in decided if each.metric is not None),
         *(f"  {words}: {declared.get(name, 'not stated')}" for name, words in DECLARED.items()),

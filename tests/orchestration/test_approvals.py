@@ -18,7 +18,8 @@ from privacy_assets.release import clock
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.signing import generate_key_pair
 from privacy_assets.release.verification import verify_release
-from tests.orchestration.project import NAME, failure_of
+from privacy_assets.storage import durable_files
+from tests.orchestration.project import NAME, Project, failure_of
 from tests.orchestration.test_waivers import sign
 
 pytest.importorskip("cryptography", reason="needs the extra `signing`")
@@ -493,3 +494,45 @@ def test_only_a_waiver_that_an_approver_signed_waives_where_that_is_demanded(pro
     (written / "manifest.json").write_text(json.dumps(manifest | {"waivers": [without]}))
     said = "; ".join(verify_release(written, max_bytes=None).problems)
     assert "no approver signed the waiver of the limit on 'smallest_class'" in said
+
+
+def test_a_decision_that_cannot_be_written_or_was_not_asked_for_decides_nothing(project, officers, monkeypatch, capsys):
+    project.run(definitions(project, officers))
+
+    def nobody_there(_):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", nobody_there)
+    asked = ["approve", str(officers.waiting), "--key", str(officers.keys["Ada"][0]), "--statement", STATEMENT]
+    assert main(asked) == 1
+    assert "Nothing was decided" in capsys.readouterr().out
+
+    def full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(durable_files, "write_json", full_disk)
+    assert officers.decide(monkeypatch, "Ada") == 1
+    assert "could not be written (OSError). Nothing was decided" in capsys.readouterr().out
+    assert officers.decided == []
+
+
+def test_each_partition_waits_for_itself(tmp_path, monkeypatch):
+    project = Project(tmp_path, partitions=("a", "b"))
+    for seed, partition in enumerate(project.partitions, start=1):
+        project.write_tables(seed, partition)
+    officers = Officers(project, "Ada")
+    built = definitions(project, officers)
+    for partition in project.partitions:
+        waits(project.run(built, partition=partition))
+    first, second = sorted(path.parent for path in (project.private / "pending").rglob("manifest.json"))
+    assert (first.parent.name, second.parent.name) == ("a", "b")
+    (sensor,) = built.sensors
+    assert officers.decide(monkeypatch, "Ada", path=first) == 0
+    with project.instance() as instance:
+        (request,) = sensor(dg.build_sensor_context(instance))
+    assert request.partition_key == "a"
+    (approval,) = officers.decided
+    shutil.copy(approval, second)
+    assert "it is about other content" in waits(project.run(built, "anonymized_release", partition="b"))
+    assert project.run(built, "anonymized_release", partition="a").success
+    assert [len(project.releases(each, "anonymized")) for each in project.partitions] == [1, 0]
