@@ -211,14 +211,17 @@ def raise_until_detected(
     n_original: int,
     level: float,
     rng: np.random.Generator,
+    most: int | None = None,
 ) -> list[int | None]:
     """Raise numbers of copied people to the smallest of them, or more, that trials of the whole test detect.
 
-    ``deviations`` are the sums of random divisions minus their mean; the others are as for `detectable_people`.
+    ``deviations`` are the sums of random divisions minus their mean; the others are as for `detectable_people`. More
+    than ``most`` people, by default all originals, are not sought.
     """
-    m = min((own for own in found if own is not None), default=None)
-    while m is not None and not _are_detected(m, deviations, weights, effect, n_original / n_people, level, rng):
-        m = None if m == n_original else min(max(m + 1, int(m * STEP)), n_original)
+    m, most = min((own for own in found if own is not None), default=None), n_original if most is None else most
+    share = n_original / n_people
+    while m is not None and (m > most or not _are_detected(m, deviations, weights, effect, share, level, rng)):
+        m = None if m >= most else min(max(m + 1, int(m * STEP)), n_original)
     return [None if own is None or m is None else max(own, m) for own in found]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import comb
+from math import ceil, comb
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -124,22 +124,29 @@ def rehearse(
         return rehearsed(records, attack, tuple(alone))
 
 
-def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
+def judge_by(
+    rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None, most_share: float = 1.0
+) -> ControlSize:
     """Return how many copied people the test will detect with these numbers of originals and controls.
 
     By default there are as many synthetic records as records of originals; they affect only the number of examined
-    people. If some columns are tested without the others, copies are seen only if they are seen there, too.
+    people. If some columns are tested without the others, copies are seen only if they are seen there, too. Larger
+    shares of the originals than ``most_share`` may count as not detected, which takes less time.
     """
     level = LEVEL * (SHARE_OF_LEVEL if rehearsal.alone else 1)
     of_each = (LEVEL - level) / max(len(rehearsal.alone), 1)
     asked = [(rehearsal, level), *((own, of_each) for own in rehearsal.alone)]
-    copied = [_least_detected(each, n_original, n_control, n_synthetic, own) for each, own in asked]
-    known = [each for each in copied if each is not None]
-    return ControlSize(n_original, n_control, max(known) if len(known) == len(copied) else None)
+    detected = 0
+    for each, own in asked:
+        found = _least_detected(each, n_original, n_control, n_synthetic, own, most_share)
+        if found is None:
+            return ControlSize(n_original, n_control, None)
+        detected = max(detected, found)
+    return ControlSize(n_original, n_control, detected)
 
 
 def _least_detected(
-    rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None, level: float
+    rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None, level: float, most_share: float
 ) -> int | None:
     if min(n_original, n_control) < FEWEST_PEOPLE:
         return None
@@ -166,7 +173,10 @@ def _least_detected(
     deviations = (sums - sums.mean(axis=0)) * units * np.sqrt(n_examined / n_drawn)
     n_records = round(n_examined * n_each)
     effect = replace(rehearsal.effect, n_records=n_records, n_closest=number_of_closest(n_records, share))
-    copied = raise_until_detected(copied, deviations, weights, effect, n_examined, n_examined_original, level, rng)
+    most = min(ceil(most_share * n_examined_original), n_examined_original)
+    copied = raise_until_detected(
+        copied, deviations, weights, effect, n_examined, n_examined_original, level, rng, most
+    )
     least = min((m for m in copied if m is not None), default=None)
     if least is None:
         return None
@@ -189,7 +199,7 @@ def people_needed(rehearsal: Rehearsal, copied_share: float) -> int | None:
     n_people = float(rehearsal.n_people)
     while n_people <= MOST_TIMES * rehearsal.n_people:
         n_original = round(n_people / 2)
-        share = judge_by(rehearsal, n_original, n_original).detectable_share
+        share = judge_by(rehearsal, n_original, n_original, most_share=copied_share).detectable_share
         if share is not None and share <= copied_share:
             return round(n_people)
         n_people *= GROWTH

@@ -64,21 +64,21 @@ def people_in_original(n_people: int, train_fraction: float) -> int:
 
 
 def choose_split(
-    judged: Callable[[float], ControlSize], train_fraction: float, copied_share: float, least_control: int
+    judged: Callable[[float, float], ControlSize], train_fraction: float, copied_share: float, least_control: int
 ) -> ControlPlan:
     """Choose among the splits of a table as described in `ControlPlan`.
 
-    ``judged`` returns the copies that the control reveals if this share of the people is for the synthesizer; it should
-    reveal ``copied_share`` of the originals. With fewer than 50 people on either side, there is no decision in any
-    case.
+    ``judged`` returns the copies that the control reveals if this share of the people is for the synthesizer, at least
+    if these are at most a second share, of the originals; it should reveal ``copied_share`` of them. With fewer than
+    50 people on either side, there is no decision in any case.
     """
-    planned = judged(train_fraction)
+    planned = judged(train_fraction, 1.0)
     least_share = float("inf")
     best: float | None = None
     recommended: ControlSize | None = None
     # Judging takes long, and the first split that reveals enough is the one to recommend.
     for fraction in (train_fraction, *TRAIN_FRACTIONS):
-        size = planned if fraction == train_fraction else judged(fraction)
+        size = planned if fraction == train_fraction else judged(fraction, min(max(least_share, copied_share), 1.0))
         if size.n_control < max(least_control, MIN_CONTROL_RECORDS) or size.n_original < MIN_CONTROL_RECORDS:
             continue
         share = 2.0 if size.detectable_share is None else size.detectable_share

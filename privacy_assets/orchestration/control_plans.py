@@ -123,7 +123,7 @@ class _Outlook:
         # Scores of generalized records depend on their classes.
         has_score = release.assesses(MPUCC) and release.generalize_synthetic is None
         self.score = cache(partial(scores_of_strangers_in, release, source)) if has_score else lambda _: None
-        self.size = cache(self._size)
+        self._sizes: dict[float, tuple[ControlSize, float]] = {}
 
     @cached_property
     def fraction(self) -> float:
@@ -132,7 +132,7 @@ class _Outlook:
             return float(given)
         least = max(_least_control(self.release), MIN_CONTROL_RECORDS)
         for tried in TRAIN_FRACTIONS:
-            size = self.size(tried)
+            size = self.size(tried, self.release.policy.required.detectable_share or 1.0)
             if size.n_control >= least and _is_accepted(self.release, size) and self.forecast(tried).is_yes:
                 return tried
         return TRAIN_FRACTIONS[-1]
@@ -141,11 +141,16 @@ class _Outlook:
         share = self.release.policy.required.detectable_share or COPIED_SHARE
         return choose_split(self.size, self.fraction, share, _least_control(self.release))
 
-    def _size(self, fraction: float) -> ControlSize:
-        sides = _sides_of(self.n_people, fraction)
-        if self.rehearsal is None:
-            return ControlSize(*sides, None)
-        return judge_by(self.rehearsal, *sides, _n_synthetic(self.release))
+    def size(self, fraction: float, most_share: float = 1.0) -> ControlSize:
+        """Judge a split once; shares that no policy accepts take long, and are sought only if somebody asks."""
+        size, sought = self._sizes.get(fraction, (None, 0.0))
+        if size is None or (size.detectable_copies is None and most_share > sought):
+            sides = _sides_of(self.n_people, fraction)
+            size = ControlSize(*sides, None)
+            if self.rehearsal is not None:
+                size = judge_by(self.rehearsal, *sides, _n_synthetic(self.release), most_share)
+            self._sizes[fraction] = size, most_share
+        return size
 
     def forecast(self, fraction: float) -> Forecast:
         release, size = self.release, self.size(fraction)

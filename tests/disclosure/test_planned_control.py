@@ -51,9 +51,9 @@ def test_the_more_alike_people_are_the_more_copies_are_needed():
 
 
 def plan_by(rehearsal, copied_share=COPIED_SHARE, least_control=FEWEST_PEOPLE):
-    def judged(fraction):
+    def judged(fraction, most_share):
         n_original = people_in_original(rehearsal.n_people, fraction)
-        return judge_by(rehearsal, n_original, rehearsal.n_people - n_original)
+        return judge_by(rehearsal, n_original, rehearsal.n_people - n_original, most_share=most_share)
 
     return choose_split(judged, 0.9, copied_share, least_control)
 
@@ -159,3 +159,12 @@ def test_columns_that_are_tested_alone_are_rehearsed_alone():
     seen = [each.detectable_copies for each in (with_all, alone)]
     together = judge_by(whole, 1_000, 1_000).detectable_copies
     assert together is None or together >= max(each for each in seen if each is not None)
+
+
+def test_a_larger_share_than_is_sought_counts_as_not_detected_and_no_other_figure_changes():
+    rehearsal = rehearse(people(2_000, 40), DisclosureSettings())
+    for n_original in (1_000, 1_600):
+        whole = judge_by(rehearsal, n_original, 2_000 - n_original)
+        share = whole.detectable_share
+        assert judge_by(rehearsal, n_original, 2_000 - n_original, most_share=share) == whole
+        assert judge_by(rehearsal, n_original, 2_000 - n_original, most_share=share / 2).detectable_copies is None

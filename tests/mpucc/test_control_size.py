@@ -25,9 +25,11 @@ def test_the_split_that_is_recommended_is_the_best_of_all_and_no_more_are_judged
     best = enough[0] if enough else min(able, key=lambda f: (share[f], order.index(f)), default=None)
     asked = []
 
-    def judged(fraction):
+    def judged(fraction, most_share):
         asked.append(fraction)
-        return sizes[fraction]
+        own = sizes[fraction]
+        is_sought = own.detectable_copies is not None and own.detectable_share <= most_share
+        return own if is_sought else ControlSize(own.n_original, own.n_control, None)
 
     plan = choose_split(judged, planned, copied_share, least_control)
     assert plan == ControlPlan(sizes[planned], best, None if best is None else sizes[best])
