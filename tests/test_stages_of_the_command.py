@@ -35,7 +35,8 @@ def test_a_draft_is_printed_written_decided_and_checked(folder, capsys):
     printed = said(capsys, "draft", "people.csv")
     drafted = yaml.safe_load(printed.out)
     assert drafted["attributes"]["source"] == {"file": "people.csv"}
-    assert drafted["attributes"]["split"] == {"train_fraction": "auto"}
+    assert drafted["attributes"]["anonymized"] == {"k": 5}
+    assert "  #split: {train_fraction: auto}" in printed.out
     of_sides = re.findall(r"(?m)^  # Under research_sharing: .+$", printed.out)
     assert len(of_sides) == 2
     assert "300 people are in classes of at least 5" in of_sides[1]

@@ -25,7 +25,7 @@ from privacy_assets import (
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
-from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields
+from privacy_assets.orchestration.component.drafted import DraftParams, drafted_table
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.setting_checks import local_path
 
@@ -90,7 +90,7 @@ SETTINGS = {
         anonymized=AnonymizationSettings(hierarchies={"age": {"arx_csv": url}})
     ),
     "draft": draft_contract,
-    "drafted release": lambda url: drafted_fields(DraftParams(source=url), Path.cwd()),
+    "drafted release": lambda url: drafted_table(DraftParams(source=url), Path.cwd()),
     "data set": lambda url: anonymize_dataset(url, "new", TableContract.from_mapping(CONTRACT), k=2),
     "anonymized data set": lambda url: anonymize_dataset("old", url, TableContract.from_mapping(CONTRACT), k=2),
     "YAML: release_path": lambda url: from_yaml(release_path=url),

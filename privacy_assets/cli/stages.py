@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privacy_assets.cli.trial import run_try
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -26,6 +28,18 @@ def add_stages(commands: Any) -> None:
     draft.add_argument("table", help="CSV or Parquet file; the path is written into the draft")
     draft.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this new file instead of printing")
     draft.add_argument("--contract-only", action="store_true", help="only the contract, without the release around it")
+    draft.add_argument("--all", action="store_true", help="explain every setting, and give every reason in full")
+
+    trial = commands.add_parser("try", help="draft a release, ask for what is open, and try both sides in memory")
+    trial.add_argument("table", help="CSV or Parquet file; the path is written into the draft")
+    trial.add_argument("-o", "--output", type=Path, metavar="FILE", help="new file of the draft (default: TABLE.yaml)")
+    trial.add_argument("--policy", default="research_sharing", help="use case (default: research_sharing)")
+    trial.add_argument(
+        "--accept-proposals", action="store_true", help="take what is proposed; the draft still has to be decided"
+    )
+    trial.add_argument(
+        "--limit-seconds", type=float, default=150, metavar="N", help="begin no option after N seconds (default: 150)"
+    )
 
     check = commands.add_parser("check", help="check a table against its contract")
     check.add_argument("table", type=Path, help="CSV or Parquet file, or a directory of Parquet files, read in batches")
@@ -67,13 +81,23 @@ def run_stage(chosen: argparse.Namespace) -> int:
 def run_draft(chosen: argparse.Namespace) -> int:
     """Draft a release and print it; remarks for the reader go to standard error."""
     from privacy_assets.contract.mapping import some_names
-    from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, release_in_yaml
+    from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
+    from privacy_assets.orchestration.component.drafted import (
+        TYPE,
+        drafted_file,
+        fields_in_yaml,
+        forecast_of,
+        release_in_yaml,
+    )
+    from privacy_assets.orchestration.component.scaffolder import scaffold_text
 
-    found = drafted_fields(DraftParams(source=chosen.table), Path.cwd())
-    if found is None:
-        return 1
-    fields, draft = found
-    text = draft.to_yaml() if chosen.contract_only else release_in_yaml(fields)
+    found = drafted_file(chosen.table, Path.cwd())
+    draft, brief = found.draft, not chosen.all
+    if chosen.contract_only:
+        text = draft.to_yaml(brief=brief)
+    else:
+        fields = fields_in_yaml(found.source, draft, forecast_of(found), brief=brief)
+        text = release_in_yaml(fields) if brief else scaffold_text(PrivacyReleaseComponent, TYPE, fields)
     if chosen.output is None:
         print(text, end="")
     else:
@@ -222,6 +246,7 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
 
 STAGES: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "draft": run_draft,
+    "try": run_try,
     "check": run_check,
     "assess": run_assess,
     "anonymize": run_anonymize,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -21,7 +22,7 @@ from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
-from privacy_assets.drafting.yaml_text import entry_in_yaml
+from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import local_path
 
@@ -29,6 +30,19 @@ MOST_CELLS: Final = 5_000_000
 MOST_ROWS: Final = 200_000
 FEWEST_ROWS: Final = 2_000
 MOST_FACTS: Final = 3
+LONGEST_COMMENT: Final = 60
+QUESTIONS: Final[Mapping[str, str]] = {
+    "person": "true if it numbers people; else `not_a_person: what`",
+    NOT_A_PERSON: "a sentence on what its values number",
+    "role": "direct_identifier, quasi_identifier or sensitive?",
+    "format": "does the day or the month come first?",
+    "decimal": "is 1,234 a thousand (.) or a fraction (,)?",
+}
+"""What is asked about the keys of a column whose value is open."""
+WHOSE: Final = "Whose is each row?"
+ONE_ROW: Final = (
+    "Write true if no person has two rows; else replace this line by `person: true` in the column that numbers people."
+)
 NO_PERSON: Final = (
     "no column repeats like a person, which is no proof: write true if each person has one row, or remove the line and "
     "add `person: true` to the column that numbers them"
@@ -51,7 +65,19 @@ class DraftedColumn:
     @property
     def is_open(self) -> bool:
         """Whether a person has to decide something that cannot be proposed."""
-        return DECIDE in self.description.values()
+        return bool(self.open_keys)
+
+    @property
+    def open_keys(self) -> tuple[str, ...]:
+        """Keys with a ``decide``."""
+        return tuple(key for key, value in self.description.items() if value == DECIDE)
+
+    @property
+    def comment(self) -> str:
+        """What is asked, or why the role is proposed, in at most 60 characters."""
+        asked = [f"{DECIDE}: {QUESTIONS[key]}" for key in self.open_keys]
+        asked += [each for each in self.remarks if each.startswith(DECIDE) or "person" in self.description]
+        return shorten(_in_a_line((*asked, self.reason)[0]), LONGEST_COMMENT, placeholder=" ...")
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,22 +98,25 @@ class ContractDraft:
         Format of the file, if the table is a file.
     separator : str
         Character between the fields of a CSV file.
+    one_row_per_person : bool or "decide"
+        Whether no column numbers people, because each person has one row.
+    is_decided : bool
+        Whether a person has decided every role.
     """
 
     columns: tuple[DraftedColumn, ...]
     n_rows: int
     format: str | None = None
     separator: str = ","
+    one_row_per_person: bool | str = False
+    is_decided: bool = False
 
     @property
     def mapping(self) -> dict[str, Any]:
         """The draft as plain data, which `TableContract.from_mapping` reads once all decisions are made."""
-        unit = {} if self._asks_for_person else {ONE_ROW_PER_PERSON: DECIDE}
-        return {DRAFTED: True, **unit, "columns": {column.name: dict(column.description) for column in self.columns}}
-
-    @property
-    def _asks_for_person(self) -> bool:
-        return any("person" in column.description for column in self.columns)
+        drafted = {} if self.is_decided else {DRAFTED: True}
+        unit = {ONE_ROW_PER_PERSON: self.one_row_per_person} if self.one_row_per_person else {}
+        return {**drafted, **unit, "columns": {column.name: dict(column.description) for column in self.columns}}
 
     @property
     def open_columns(self) -> tuple[str, ...]:
@@ -110,15 +139,39 @@ class ContractDraft:
         }
         return [f"{what} of {_some(names)}" for what, names in kinds.items() if names]
 
-    def to_yaml(self) -> str:
-        """Return the contract as YAML, with reasons and open decisions as comments."""
-        return "\n".join(self._lines()) + "\n"
+    def to_yaml(self, *, brief: bool = False) -> str:
+        """Return the contract as YAML, with reasons and open decisions as comments.
+
+        Parameters
+        ----------
+        brief : bool
+            Write one line a column, whose comment of at most 60 characters asks what is open, or has the reason.
+        """
+        return "\n".join(self._brief_lines() if brief else self._lines()) + "\n"
+
+    def _brief_lines(self) -> Iterator[str]:
+        if self.shown():
+            yield f"# Categories and ends of ranges are cells of the table that at least {FEWEST_PEOPLE} people share."
+        if not self.is_decided:
+            yield f"{DRAFTED}: true  # decide: read each role, correct it, then remove this line"
+        people = [column.name for column in self.columns if "person" in column.description]
+        if self.one_row_per_person == DECIDE:
+            yield f"# {WHOSE} {ONE_ROW}"
+        elif people:
+            said = "see there" if self.person is None else "correct it if not"
+            yield f"# {WHOSE} Of the person in {_some(people)}: {said}."
+        if self.one_row_per_person:
+            yield f"{ONE_ROW_PER_PERSON}: {in_yaml(self.one_row_per_person)}"
+        yield "columns:"
+        for column in self.columns:
+            entry = f"{entry_in_yaml(column.name, column.description)}  # {column.comment}"
+            yield from (f"  {line}" for line in entry.splitlines())
 
     def _lines(self) -> Iterator[str]:
         yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"
         yield from (f"# - {line}" for line in self.shown() or ["none"])
         yield f"{DRAFTED}: true  # decide: read each proposed role, correct it, then remove this line"
-        if not self._asks_for_person:
+        if self.one_row_per_person:
             yield f"{ONE_ROW_PER_PERSON}: {DECIDE}  # {NO_PERSON}"
         yield "columns:"
         for column in self.columns:
@@ -195,7 +248,8 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
     ]
     columns = _with_units(columns, _other_people(typed, columns, person))
     columns = _with_parts(columns, rows)
-    return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator)
+    unit: bool | str = DECIDE if found is None else False
+    return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator, unit)
 
 
 def _missing_words(profiles: Sequence[ColumnProfile]) -> frozenset[str]:
@@ -271,10 +325,8 @@ def _column(described: Described, role: str, reason: str, person: _Person | None
     remarks = described.remarks
     if person is not None and person.is_proposed and role != "direct_identifier":
         role, reason = "direct_identifier", f"it numbers people: {reason}"
-    if role == "direct_identifier":
-        own = {key: value for key, value in own.items() if key not in ("min", "max", "categories", "ordered")}
-        own["type"] = "text" if own["type"] == "category" else own["type"]
-    description = {"type": own.pop("type"), "role": role} | own
+    description = as_identifier(own) if role == "direct_identifier" else own
+    description = {"type": description["type"], "role": role} | description
     if person is not None:
         description["person"] = True if person.is_proposed else DECIDE
         asked = (
@@ -285,6 +337,12 @@ def _column(described: Described, role: str, reason: str, person: _Person | None
         guessed = "guessed as" if person.is_proposed else "decide: is it"
         remarks = (*remarks, f"{guessed} the person of each row ({person.reason}){asked}")
     return DraftedColumn(described.profile.name, description, reason, remarks)
+
+
+def as_identifier(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a column that identifies people, without any of its values."""
+    own = {key: value for key, value in description.items() if key not in ("min", "max", "categories", "ordered")}
+    return own | {"type": "text" if own["type"] == "category" else own["type"], "role": "direct_identifier"}
 
 
 def _other_people(table: pd.DataFrame, columns: Sequence[DraftedColumn], person: str | None) -> list[UnitFinding]:

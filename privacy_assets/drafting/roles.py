@@ -39,7 +39,7 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
     if examined.finding == "identifying" and not kind.startswith("datetime"):
         return ProposedRole("direct_identifier", f"{counted}; {_looks(examined)}")
     if kind in ("text", "category", "integer") and _is_named_identifier(words, kind, profile):
-        return ProposedRole("direct_identifier", f"{counted}; its name suggests that it identifies a person")
+        return ProposedRole("direct_identifier", f"{counted}; named like an identifier")
     if kind == "text" and last in REMARKS and profile.n_distinct > 20:
         return ProposedRole("direct_identifier", f"{counted}; free text can name anybody")
     known = "sensitive" if _names(words, SENSITIVE) else "quasi_identifier" if _names(words, QUASI) else None
@@ -47,13 +47,13 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
         said = "direct_identifier, or a quasi_identifier with `precision: D`"
         return ProposedRole(DECIDE, f"{counted}; {_looks(examined)}: {said}")
     if examined.finding != "ordinary":
-        said = f"{counted}; anyone who knows the value finds the record: "
+        said = f"{counted}; its values find records: "
         return ProposedRole(known or DECIDE, said + (known or "direct_identifier, quasi_identifier or sensitive"))
     if known == "sensitive":
-        return ProposedRole(known, f"{counted}; its name suggests that it must not become known about anybody")
+        return ProposedRole(known, f"{counted}; named like a private matter")
     if known == "quasi_identifier":
-        return ProposedRole(known, f"{counted}; its name suggests that an outsider may know it")
-    return ProposedRole("quasi_identifier", f"{counted}; its meaning is unknown, and an outsider may know it")
+        return ProposedRole(known, f"{counted}; named like what outsiders know")
+    return ProposedRole("quasi_identifier", f"{counted}; unknown; outsiders may know it")
 
 
 def is_person_number(profile: ColumnProfile) -> bool:

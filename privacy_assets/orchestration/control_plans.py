@@ -63,8 +63,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     """
     other: dict[str, Any] = {}
     if release.anonymized is not None:
-        counted = _count_people(release, source), _unit(release), release.anonymized.k
-        other = {"forecast_anonymized": forecast_anonymized(release.policy, release.contract, *counted)}
+        other = {"forecast_anonymized": _forecast_anonymized(release, source).sentence}
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
         return other
     if not release.assesses(DISCLOSURE):
@@ -100,6 +99,22 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
         "control": said,
         "control_plan": dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
     }
+
+
+def forecast_sides(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Forecast]:
+    """Forecast the decision on each side of a release whose people a split divides."""
+    found = {}
+    if "synthetic" in release.sides:
+        outlook = _Outlook(release, source, _rehearsed(release, source))
+        found["synthetic"] = outlook.forecast(outlook.fraction)._replace(train_fraction=outlook.fraction)
+    if release.anonymized is not None:
+        found["anonymized"] = _forecast_anonymized(release, source)
+    return found
+
+
+def _forecast_anonymized(release: ReleaseSettings, source: pd.DataFrame) -> Forecast:
+    k = release.anonymized.k  # type: ignore[union-attr]
+    return forecast_anonymized(release.policy, release.contract, _count_people(release, source), _unit(release), k)
 
 
 def train_fraction_of(release: ReleaseSettings, source: pd.DataFrame) -> float:

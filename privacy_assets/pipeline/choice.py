@@ -74,11 +74,14 @@ def risk_that_decides(runs: pd.DataFrame, limits: Sequence[Limit], risk: str) ->
 
 
 def best_of(table: pd.DataFrame, side: str, risk: str) -> str | None:
-    """Return the least risky of the proposed candidates whose worth equals that of the best, within its error."""
-    of_side = table["side"] == side
-    open_to_all = table[of_side & table["is_proposed"] & table["utility"].notna()]
+    """Return the least risky of the proposed candidates whose worth equals that of the best, within its error.
+
+    If too few people can judge the worth of any, it is the first, because candidates that change less are first.
+    """
+    proposed = table[(table["side"] == side) & table["is_proposed"]]
+    open_to_all = proposed[proposed["utility"].notna()]
     if open_to_all.empty:
-        return None
+        return None if proposed.empty else str(proposed["candidate"].iloc[0])
     top = open_to_all.iloc[int(open_to_all["utility"].argmax())]
     error = max((top["utility_upper"] - top["utility_lower"]) / (2 * INTERVAL), 0.0)
     as_good = open_to_all[open_to_all["utility"] >= top["utility"] - MARGIN * error]

@@ -43,10 +43,11 @@ class Strangers(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The expected decision in a sentence, and whether it is a yes for records that copy nobody."""
+    """The expected decision in a sentence, whether it is a yes for records that copy nobody, and for which split."""
 
     sentence: str
     is_yes: bool
+    train_fraction: float | None = None
 
 
 def scores_of_strangers_in(release: Asked, table: pd.DataFrame, fraction: float) -> list[float] | None:
@@ -138,18 +139,22 @@ def _for_exposed_share(planned: Planned, limit: float) -> list[str]:
     return [f"{_many(needed)} {planned.unit} for an exposed share below its limit"]
 
 
-def forecast_anonymized(policy: Policy, contract: TableContract, n_people: int, unit: str, k_set: int | None) -> str:
+def forecast_anonymized(
+    policy: Policy, contract: TableContract, n_people: int, unit: str, k_set: int | None
+) -> Forecast:
     """Say what the policy will probably decide on anonymized records, for which no control is needed."""
     start = f"Under {policy.use_case or 'this policy'}: {n_people:,} {unit}"
     k = _classes(policy, contract, n_people)
     if k is None:
-        return f"{start} cannot be divided into classes of {policy.people_per_class}; you need at least twice as many."
+        least = f"{start} cannot be divided into classes of {policy.people_per_class}; you need at least twice as many."
+        return Forecast(least, is_yes=False)
     if k_set is not None and k_set < k:
-        return f"{start} would be in classes of {k_set}; you need `k: {k}`."
+        return Forecast(f"{start} would be in classes of {k_set}; you need `k: {k}`.", is_yes=False)
     sensitive = contract.columns_with_role("sensitive")
     unless = " unless too many classes share one sensitive value" if sensitive else ""
     n_columns = len(contract.columns_with_role("quasi_identifier"))
-    return f"{start} are in classes of at least {max(k, k_set or k)} on {n_columns} columns. Expect a yes{unless}."
+    said = f"{start} are in classes of at least {max(k, k_set or k)} on {n_columns} columns. Expect a yes{unless}."
+    return Forecast(said, is_yes=True)
 
 
 def _classes(policy: Policy, contract: TableContract, n_people: int) -> int | None:

@@ -147,7 +147,7 @@ class _Errors(NamedTuple):
 class Judge:
     """All that does not depend on the release, so that many releases can be judged in the same way.
 
-    Without counting queries, their figures are None.
+    Without counting queries, their figures and those of predictions are None.
     """
 
     def __init__(
@@ -308,11 +308,12 @@ class Judge:
         return self._errors_of(counts.of(ALL_AND_WITHOUT_ONE), self._judged)
 
     def _errors_of(self, table: Shared, judged: Shared) -> _Errors:
+        distances = column_distances(table, judged)
         return _Errors(
-            column_distances(table, judged),
+            distances,
             pair_errors(table, judged, self.plan.pairs),
             count_errors(table, judged),
-            explained_shares(table, judged, self.plan),
+            explained_shares(table, judged, self.plan) if self.plan.queries else np.zeros_like(distances),
         )
 
     def _distances_of_uniform(self) -> NDArray[np.float64]:

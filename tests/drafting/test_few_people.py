@@ -21,7 +21,7 @@ FEWEST = 5
 def drafted(table, **file):
     """Return the draft of a table, and everything that it writes or says."""
     draft = draft_contract(table if not file else file["path"])
-    fields = fields_in_yaml({"file": "people.csv"}, draft)
+    fields = fields_in_yaml({"file": "people.csv"}, draft, {})
     told = (draft.to_yaml(), draft.mapping, draft.shown(), draft, draft.columns, fields, release_in_yaml(fields))
     return draft, "\n".join(map(str, told))
 

@@ -83,7 +83,7 @@ def test_what_people_read_is_plain_where_it_can_be():
 def test_a_draft_with_such_names_and_categories_is_read_back(name):
     draft = draft_contract(pd.DataFrame({name: ["no", "on "] * 100, "age": range(20, 220)}))
     assert yaml.safe_load(draft.to_yaml()) == draft.mapping
-    read = safe_load_yaml(release_in_yaml(fields_in_yaml({"file": f"{name[:9]}.csv"}, draft)))
+    read = safe_load_yaml(release_in_yaml(fields_in_yaml({"file": f"{name[:9]}.csv"}, draft, {})))
     assert read["attributes"]["contract"] == draft.mapping
     assert read["attributes"]["source"] == {"file": f"{name[:9]}.csv"}
 

@@ -153,12 +153,12 @@ def compare_admitted(
     made_here, found_on = set(), dict.fromkeys(RISKS, "")
     limits = {side: blocking_limits(release, side) for side in RISKS}
     for place, candidate in enumerate(chosen):
-        if progress is not None:
-            progress(StageProgress(str(candidate.name), place, len(chosen)))
         if found := found_on[candidate.side]:
             problem = f"not tried: {found} can be proposed, and its worth is at least {options.until:g}"
             runs.append(_run_without(candidate, problem))
             continue
+        if progress is not None:
+            progress(StageProgress(str(candidate.name), place, len(chosen)))
         for repeat in range(options.n_seeds if candidate.side == "synthetic" else 1):
             digest = _digest_of_run(release, options, candidate, repeat, content)
             run = known.get(digest) if digest else None

@@ -65,6 +65,11 @@ def compare_in_file(
     return ReleaseOptions.from_artifact(artifact)  # type: ignore[arg-type]
 
 
+def definitions_in_file(path: Path, name: str | None = None) -> dg.Definitions:
+    """Return the definitions of a release in YAML; relative paths in the file start at the working directory."""
+    return build_release_definitions(**_arguments(path, name))
+
+
 def _why(result: dg.ExecuteInProcessResult) -> str:
     """Return the messages of the failed steps, which contain no cells."""
     data = [event.step_failure_data for event in result.all_events if event.is_step_failure]

@@ -1,4 +1,4 @@
-"""The output of `dg scaffold defs privacy_assets.PrivacyReleaseComponent <folder>`: an explained release to fill in."""
+"""The output of `dg scaffold defs privacy_assets.PrivacyReleaseComponent <folder>`: a release to fill in."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,14 @@ import dagster as dg
 
 from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import PrivacyAssetsError
-from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, refuse_in_a_sentence
+from privacy_assets.orchestration.component.drafted import (
+    DraftParams,
+    drafted_table,
+    fields_in_yaml,
+    forecast_of,
+    refuse_in_a_sentence,
+    release_in_yaml,
+)
 from privacy_assets.orchestration.component.fields import YamlField, fields_of
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
@@ -28,9 +35,9 @@ ComponentType = TypeVar("ComponentType", bound=YamlSettings)
 
 
 class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
-    """Write a `defs.yaml` whose comments explain each field of a component; a subclass names the component.
+    """Write the `defs.yaml` of a component, which a subclass names.
 
-    If there is a table to draft from, source and contract describe that table.
+    From a table it is a short draft, with ``all`` one that explains each field; without a table it is an example.
     """
 
     component: ClassVar[type[YamlSettings]]
@@ -45,7 +52,12 @@ class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
         if request.scaffold_format != "yaml":
             dg.scaffold_component(request)
             return
-        text = scaffold_text(self.component, request.type_name, _drafted(request))
+        drafted, is_explained = _drafted(request), getattr(request.params, "all", False)
+        text = (
+            scaffold_text(self.component, request.type_name, drafted)
+            if is_explained or not drafted
+            else release_in_yaml(drafted, request.type_name)
+        )
         if not request.append:
             (request.target_path / "defs.yaml").write_text(text)
             return
@@ -63,14 +75,16 @@ def _drafted(request: dg.ScaffoldRequest[Any]) -> Mapping[str, str]:
     """Draft fields from a table, if one is given; if that fails, leave no folder behind."""
     refusal: Exception | None = None
     try:
-        found = drafted_fields(request.params, request.project_root or Path.cwd())
+        found = drafted_table(request.params, request.project_root or Path.cwd())
     except PrivacyAssetsError as error:
         refusal = refuse_in_a_sentence(error)
     if refusal is not None:
         if not request.append and request.target_path.is_dir() and not any(request.target_path.iterdir()):
             request.target_path.rmdir()
         raise refusal
-    return NOTHING if found is None else found[0]
+    if found is None:
+        return NOTHING
+    return fields_in_yaml(found.source, found.draft, forecast_of(found), brief=not request.params.all)
 
 
 def scaffold_text(component: type[YamlSettings], type_name: str, drafted: Mapping[str, str] = NOTHING) -> str:

@@ -8,6 +8,8 @@ import textwrap
 from contextlib import contextmanager
 
 import dagster as dg
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from dagster.components.core.package_entry import discover_entry_point_package_objects
@@ -136,7 +138,31 @@ def test_a_release_is_drafted_from_a_file_decided_and_loaded(tmp_path):
     decided = re.sub(r"(?m)^ +drafted: true.*\n", "", text)
     assert decided.count("\n") == text.count("\n") - 1
     with project(people=decided) as sandbox, sandbox.build_all_defs() as definitions:
-        assert "people/synthetic_release" in keys(definitions, group="people")
+        # Of 300 people, no control sees copies of 1 %, so the draft is of the anonymized side.
+        assert "people/anonymized_release" in keys(definitions, group="people")
+
+
+def test_a_drafted_release_is_short_names_the_policy_and_what_it_will_decide_and_explains_everything_if_asked(tmp_path):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({f"measure_{j}": random.normal(50, 9, 300).round(j % 3) for j in range(25)})
+    table.assign(age=random.integers(18, 90, 300)).to_csv(tmp_path / "people.csv", index=False)
+    text = drafted(tmp_path, source="people.csv").read_text()
+    lines = text.splitlines()
+    assert len(lines) <= 60
+    attributes = yaml.safe_load(text)["attributes"]
+    assert list(attributes) == ["source", "policy", "anonymized", "utility", "contract"]
+    of_columns = [line for line in lines if line.startswith("      ") and not line.lstrip().startswith("#")]
+    assert len(of_columns) == 26
+    assert all(len(line.partition("  # ")[2]) in range(1, 61) for line in of_columns)
+    assert "# Whose is each row? Write true if no person has two rows" in text
+    assert "Expect a yes" in text
+    assert "contract.one_row_per_person: Input should be a valid boolean" in message_of(people=text)
+    answered = text.replace("one_row_per_person: decide", "one_row_per_person: true")
+    assert "still have `decide` as a value" in message_of(people=answered)
+    in_full = drafted(tmp_path, source="people.csv", all=True).read_text()
+    assert yaml.safe_load(in_full)["attributes"] == attributes
+    for field in fields_of(PrivacyReleaseComponent):
+        assert re.search(rf"(?m)^  #?{field.name}:", in_full), field.name
 
 
 def test_a_release_is_drafted_from_the_storage_of_an_asset_and_from_a_query(tmp_path, monkeypatch):
