@@ -46,6 +46,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 MOST_LINES, MOST_SECONDS, MOST_SECONDS_OF_EIGHT = 14, 300, 180
 LEAST_WORTH, FEWEST_OF_EIGHT = 0.8, 6
 ANSWERS = {"role": "quasi_identifier", "not_a_person": "A number of the survey, not of a person"}
+DECLARATION = {
+    "purpose": "Research on health",
+    "recipient": "A university",
+    "roles_decided_by": "The data owner",
+    "review_by": date.today() + timedelta(days=365),
+}
 RELEASE = """
 import sys
 from pathlib import Path
@@ -107,10 +113,10 @@ def run(command: list[str], folder: Path, typed: list[str]) -> tuple[int, str]:
 
 
 def declared(text: str) -> str:
-    """Fill in the declaration, which a draft has as comments."""
-    lines = text.splitlines(keepends=True)
-    begin = lines.index("  #declaration:\n")
-    return "".join(line.replace("#", "", 1) if begin <= at <= begin + 4 else line for at, line in enumerate(lines))
+    """Fill in the declaration that the policy demands."""
+    for name, said in DECLARATION.items():
+        text = text.replace(f"    {name}:\n", f"    {name}: {said}\n", 1)
+    return text
 
 
 def first_hour(table: pd.DataFrame, limit_seconds: str) -> Hour:
