@@ -19,6 +19,7 @@ from privacy_assets.cli.releases import (
     run_withdraw,
 )
 from privacy_assets.cli.stages import STAGES, add_stages, run_stage
+from privacy_assets.cli.trial import run_try
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import local_path
 
@@ -102,8 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InvalidSettingError as error:
         print(error, file=sys.stderr)
         return 1
-    if chosen.command in STAGES:
-        return run_stage(chosen)
+    stages = {**STAGES, "try": run_try}
+    if chosen.command in stages:
+        return run_stage(stages[chosen.command], chosen)
     max_bytes = int(chosen.max_gib * 2**30) if "max_gib" in chosen else 0
     runs: dict[str, Callable[[], int]] = {
         "quickstart": run_quickstart,

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacy_assets.cli.trial import run_try
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -65,14 +63,14 @@ def add_stages(commands: Any) -> None:
 CONTRACT_HELP = "YAML file of the contract, or of a release with one"
 
 
-def run_stage(chosen: argparse.Namespace) -> int:
+def run_stage(run: Callable[[argparse.Namespace], int], chosen: argparse.Namespace) -> int:
     """Run a command; print an error as one sentence."""
     from privacy_assets.errors import PrivacyAssetsError
 
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(message, file=sys.stderr)
-            return STAGES[chosen.command](chosen)
+            return run(chosen)
     except PrivacyAssetsError as error:
         print(error, file=sys.stderr)
     return 1
@@ -246,7 +244,6 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
 
 STAGES: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "draft": run_draft,
-    "try": run_try,
     "check": run_check,
     "assess": run_assess,
     "anonymize": run_anonymize,
