@@ -511,3 +511,5 @@ def test_the_least_risky_of_those_that_are_worth_as_much_is_recommended():
     )
     assert best_of(table, "anonymized", "risk") == "as good"
     assert best_of(table, "synthetic", "risk") is None
+    unjudged = table.assign(utility=np.nan, utility_lower=np.nan, utility_upper=np.nan)
+    assert best_of(unjudged, "anonymized", "risk") == "best"
