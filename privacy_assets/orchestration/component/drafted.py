@@ -103,7 +103,11 @@ def fields_in_yaml(
         mark = "" if forecast.is_yes or (is_none and side == "synthetic") else "#"
         said = [f"# {line}" for line in wrap(forecast.sentence, WIDTH, break_on_hyphens=False)]
         fields[name] = "\n".join([*said, f"{mark}{entry_in_yaml(name, settings)}"])
-    return fields | {"utility": "utility: {}", "declaration": _declaration(policy), "contract": f"contract:\n{contract}"}
+    return fields | {
+        "utility": "utility: {}",
+        "declaration": _declaration(policy),
+        "contract": f"contract:\n{contract}",
+    }
 
 
 def _declaration(policy: str) -> str:

@@ -150,7 +150,7 @@ def test_a_drafted_release_is_short_names_the_policy_and_what_it_will_decide_and
     lines = text.splitlines()
     assert len(lines) <= 60
     attributes = yaml.safe_load(text)["attributes"]
-    assert list(attributes) == ["source", "policy", "anonymized", "utility", "contract"]
+    assert list(attributes) == ["source", "policy", "anonymized", "utility", "declaration", "contract"]
     of_columns = [line for line in lines if line.startswith("      ") and not line.lstrip().startswith("#")]
     assert len(of_columns) == 26
     assert all(len(line.partition("  # ")[2]) in range(1, 61) for line in of_columns)
