@@ -28,10 +28,10 @@ from privacy_assets.release.manifest import (
     REPORT_FILE,
     SIGNATURE_FILE,
     WITHHELD_KEY,
-    data_files,
     digest_of,
     read_manifest,
     read_manifest_bytes,
+    table_files,
 )
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.received_files import open_regular
@@ -208,7 +208,8 @@ def _written_data(
 def _copied_data(waiting: Path, directory: Path) -> dict[str, Any]:
     """Copy the files of the data of a waiting release and return their entries in the manifest."""
     manifest = read_manifest(waiting)
-    for name in data_files(manifest):
+    # Not the names in the manifest, which could lead out of the directory.
+    for name in [*table_files(manifest), *([f"{manifest['stage']}.csv"] if "csv" in manifest else [])]:
         (directory / name).parent.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
         with open_regular(waiting / name) as file:
             write_file(directory / name, lambda copy, file=file: shutil.copyfileobj(file, copy), RELEASED_FILE_MODE)  # type: ignore[misc]
