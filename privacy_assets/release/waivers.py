@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from pathlib import Path
@@ -245,6 +246,12 @@ def sign_waiver(path: Path, signer: Signer) -> Waiver:
         raise InvalidSettingError(f"{str(path)!r} is not signed: {problem}.")
     signature = signer.signature_of(waiver.body)
     signed = _content(path).rstrip() + f"\n{SIGNATURE}: {signature}\n".encode()
+    problem = "its YAML takes no line more; write each field on a line of its own, and nothing after them"
+    with suppress(yaml.YAMLError, InvalidSettingError):
+        if Waiver.from_mapping(waiver.file, yaml.load(signed, _StrictLoader)).is_signed_by((signer.public_key,)):  # noqa: S506
+            problem = ""
+    if problem:
+        raise InvalidSettingError(f"{str(path)!r} is not signed: {problem}.")
     replace_file(path, signed, stat.S_IMODE(path.stat().st_mode))
     return waiver
 
