@@ -49,7 +49,7 @@ from privacy_assets.release.signing import (
     read_public_key,
 )
 from privacy_assets.release.waivers import Waiver
-from privacy_assets.release.withdrawals import list_above, read_withdrawals, withdrawal_of
+from privacy_assets.release.withdrawals import lists_above, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.fingerprint import fingerprint
@@ -138,8 +138,8 @@ def verify_release(
         of its own (0.7 seconds), which may use one hour of processor time. None for a release of your own: it is read
         in this process, without limits.
     withdrawn : str or Path, optional
-        A copy of the list of withdrawn releases; by default the list in the directory of the releases, if the release
-        is in one.
+        A copy of the list of withdrawn releases, in addition to the list in the directory of the releases, if the
+        release is in one.
     approvers : str or Path, optional
         YAML file of the approvers whom you trust. If it is given, a release is verified only if as many of them as its
         policy requires, and at least one, approved it.
@@ -158,7 +158,7 @@ def verify_release(
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     directory = Path(directory)
     people = None if approvers is None else read_approvers(Path(approvers))
-    listed = list_above(directory) if withdrawn is None else Path(withdrawn)
+    listed = [*lists_above(directory), *([] if withdrawn is None else [Path(withdrawn)])]
     if withdrawn is not None and not Path(withdrawn).is_file():
         raise InvalidSettingError(f"There is no list of withdrawn releases {str(withdrawn)!r}. Nothing was checked.")
     try:
@@ -185,13 +185,13 @@ def verify_release(
 def _with_decisions(
     found: ReleaseVerification,
     manifest: Mapping[str, Any],
-    listed: Path | None,
+    listed: Sequence[Path],
     trusted: Sequence[PublicKey],
     approvers: Sequence[Approver] | None,
 ) -> ReleaseVerification:
     """Add what people decided about a release that matches its manifest."""
     try:
-        entries = () if listed is None else read_withdrawals(listed, trusted)
+        entries = [entry for path in listed for entry in read_withdrawals(path, trusted)]
     except InvalidSettingError as error:
         return replace(found, problems=(str(error),))
     entry = withdrawal_of(manifest["digest"], entries)

@@ -60,7 +60,7 @@ class Withdrawal:
     def in_words(self) -> str:
         """The date, the reason and the key."""
         signed = "not signed" if self.key_id is None else f"signed with the key {self.key_id}"
-        return f"withdrawn on {self.at[:10]}: {self.reason} ({signed})"
+        return " ".join(f"withdrawn on {self.at[:10]}: {self.reason} ({signed})".split())
 
 
 def releases_root(directory: Path) -> Path | None:
@@ -68,10 +68,9 @@ def releases_root(directory: Path) -> Path | None:
     return next((path for path in _above(directory) if (path / RELEASES_MARK_FILE).is_file()), None)
 
 
-def list_above(directory: Path) -> Path | None:
-    """Return the list of withdrawn releases above a release, also in a copy of the directory; None without one."""
-    paths = (path / WITHDRAWN_FILE for path in _above(directory))
-    return next((path for path in paths if os.path.lexists(path)), None)
+def lists_above(directory: Path) -> list[Path]:
+    """Return the lists of withdrawn releases above a release, also in a copy of the directory; none hides another."""
+    return [path / WITHDRAWN_FILE for path in _above(directory) if os.path.lexists(path / WITHDRAWN_FILE)]
 
 
 def _above(directory: Path) -> Sequence[Path]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
 from privacy_assets.release.files import LATEST, RELEASE_NAME, RELEASED_FILE_MODE, link_to
-from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+from privacy_assets.release.manifest import DamagedManifestError, digest_of, read_manifest
 from privacy_assets.release.register import write_register
 from privacy_assets.release.signing import SigningKey, load_signer
 from privacy_assets.release.withdrawals import (
@@ -66,6 +66,8 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
         raise InvalidSettingError(f"{str(directory)!r} cannot be withdrawn: {problem}. {UNDONE}")
     try:
         manifest = read_manifest(directory)
+        # Copies are recognized by the digest.
+        problem = "" if manifest["digest"] == digest_of(manifest) else "its manifest was changed"
     except DamagedManifestError as error:
         problem = str(error)
     if problem:
