@@ -20,6 +20,8 @@ def run_approve(chosen: argparse.Namespace) -> int:
     path: Path = chosen.path
     signer = load_signer(SigningKey(chosen.key))
     if path.is_file():
+        if chosen.decision != "approve":
+            raise InvalidSettingError("A waiver that is not signed is rejected. Nothing was signed.")
         waiver = sign_waiver(path, signer)
         print(f"Signed: {path}, a waiver of the limit on {waiver.metric}, with the key {signer.key_id}.")
         return 0
@@ -27,14 +29,17 @@ def run_approve(chosen: argparse.Namespace) -> int:
     try:
         manifest = read_manifest(path)
         problem = "; ".join(changed_files(path, manifest))
+        shown = _shown(path, manifest)
     except (DamagedManifestError, OSError) as error:
         problem = str(error)
+    except (TypeError, ValueError):
+        problem = "a recorded verdict is invalid"
     if problem:
         raise InvalidSettingError(f"{str(path)!r} is not what waits for approval: {problem}. Nothing was approved.")
     approval = sign_approval(
         manifest, read_approvers(path / APPROVERS_FILE), signer, chosen.decision, chosen.statement or ""
     )
-    print("\n".join(_shown(path, manifest)))
+    print("\n".join(shown))
     try:
         answer = input(f"{chosen.decision.capitalize()} this release as {approval.name} ({approval.role})? Type yes: ")
     except EOFError:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from privacy_assets.release.approvals import APPROVAL_FILES
 from privacy_assets.release.declaration import review_of
 from privacy_assets.release.drift import measure_drift
 from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import MANIFEST_FILE, is_sha256, read_manifest
+from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, is_sha256, read_manifest
 from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -111,10 +112,12 @@ def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDef
             root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
             for path in sorted(each for each in root.rglob(MANIFEST_FILE) if is_sha256(each.parent.name)):
                 decided = [str(each.relative_to(root)) for each in sorted(path.parent.glob(APPROVAL_FILES))]
-                if new := [each for each in decided if each not in seen]:
-                    partition = read_manifest(path.parent)["partition"]
-                    requests.append(dg.RunRequest(",".join(new), partition_key=partition, asset_selection=[key]))
-                found += decided
+                # A damaged manifest is written anew by the next run of the release.
+                with suppress(DamagedManifestError):
+                    if new := [each for each in decided if each not in seen]:
+                        partition = read_manifest(path.parent)["partition"]
+                        requests.append(dg.RunRequest(",".join(new), partition_key=partition, asset_selection=[key]))
+                    found += decided
         context.update_cursor(json.dumps(found))
         return requests
 

@@ -42,7 +42,13 @@ from privacy_assets.orchestration.stages import (
     limit_checks_of,
     storage_of,
 )
-from privacy_assets.orchestration.waiting import Waiting, pending_directory, wait_for_people
+from privacy_assets.orchestration.waiting import (
+    Waiting,
+    decide_on_withdrawals,
+    may_be_rejected,
+    pending_directory,
+    wait_for_people,
+)
 from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
@@ -195,8 +201,10 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
         decided = verdicts(release.policy, replace(gathered.evidence, signing=signing), content, waivers)
+        decided += decide_on_withdrawals(storage, content)
         waiting = None
         asks_people = release.policy.required.approvals > 0 or not is_admitted(decided)
+        asks_people |= may_be_rejected(pending_directory(storage, side) / content)
         if table is not None and not refusing(decided) and asks_people:
             record, make_report = publishable(context, storage, gathered, decided)
             waiting = wait_for_people(storage, side, table, content, record, make_report)

@@ -14,10 +14,10 @@ from privacy_assets.orchestration.stages import PENDING_DIRECTORY
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVERS_FILE, Decision, decide, read_approvals, read_approvers
 from privacy_assets.release.files import ReleaseRecord
-from privacy_assets.release.gate import APPROVAL_CHECK, Verdict
+from privacy_assets.release.gate import APPROVAL_CHECK, WITHDRAWN_CHECK, Verdict
 from privacy_assets.release.report import ReportMaterial
 from privacy_assets.release.waiting import keep_waiting
-from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals
+from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals
 from privacy_assets.storage.durable_files import replace_file
 
 
@@ -40,6 +40,21 @@ def pending_directory(storage: Storage, side: str) -> Path:
     return storage.private_tables.private_path(PENDING_DIRECTORY, "__".join(key.path), storage.partition_key)
 
 
+def withdrawn_before(storage: Storage, content: str) -> tuple[Withdrawal, ...]:
+    """Return the withdrawals of a content, under whatever name and version it was released."""
+    listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
+    return tuple(entry for entry in listed if entry.fingerprint == content)
+
+
+def decide_on_withdrawals(storage: Storage, content: str) -> tuple[Verdict, ...]:
+    """Refuse a content that was withdrawn, unless people have to approve it again."""
+    withdrawn = withdrawn_before(storage, content)
+    if not withdrawn or storage.release.policy.required.approvals:
+        return ()
+    advice = "Make other records; or let the policy require approvals, with which the same ones can be released again."
+    return (Verdict(WITHDRAWN_CHECK, False, "error", f"it was {withdrawn[-1].in_words}", advice),)
+
+
 def wait_for_people(
     storage: Storage,
     side: str,
@@ -53,27 +68,32 @@ def wait_for_people(
     path = pending_directory(storage, side) / content
     if path.is_symlink():
         raise InvalidSettingError(f"{str(path)!r} is a link. Expected a directory. Nothing was released. Remove it.")
-    listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
-    waiting = Waiting(path, (), (), sum(entry.fingerprint == content for entry in listed))
+    waiting = Waiting(path, (), (), len(withdrawn_before(storage, content)))
     asked = [Verdict(APPROVAL_CHECK, False, "error", f"waits for {n_required} approvals")] if n_required else []
     waits = waiting.recorded_in(replace(record, verdicts=(*record.verdicts, *asked)))
     manifest = keep_waiting(path, table, content, waits, release.formats, report, release.rows_per_part)
-    if not n_required:
+    if not n_required and not may_be_rejected(path):
         return waiting
-    decision = _decide(release.approvers or Path(), manifest, n_required, path)
+    decision = _decide(release.approvers, manifest, n_required, path)
     counted = [asdict(each) for each in decision.counted]
     return waiting._replace(verdicts=decision.verdicts, approvals=counted)
 
 
-def _decide(approvers: Path, manifest: Mapping[str, Any], n_required: int, path: Path) -> Decision:
+def may_be_rejected(path: Path) -> bool:
+    """Return whether a decision about a content is not an approval; a rejection holds without required approvals."""
+    return any(each is None or each.decision == "reject" for each in read_approvals(path).values())
+
+
+def _decide(approvers: Path | None, manifest: Mapping[str, Any], n_required: int, path: Path) -> Decision:
     problem = ""
     try:
-        people = read_approvers(approvers)
+        people = () if approvers is None else read_approvers(approvers)
     except InvalidSettingError as error:
         problem = str(error)
     if problem:
         return Decision((Verdict(APPROVAL_CHECK, False, "error", problem),), ())
-    # Approvers read it, on their own machines, too.
-    replace_file(path / APPROVERS_FILE, approvers.read_bytes())
-    command = f"`privacy_assets approve {from_project_root(path)}`"
+    if approvers is not None:
+        # Approvers read it, on their own machines, too.
+        replace_file(path / APPROVERS_FILE, approvers.read_bytes())
+    command = f"`privacy_assets approve {from_project_root(path)} --key FILE --statement WHY`"
     return decide(manifest, n_required, people, read_approvals(path), clock.now(), command)

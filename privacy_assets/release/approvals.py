@@ -33,6 +33,8 @@ MOST_APPROVALS: Final = 1_000
 CONTEXT: Final = b"privacy_assets approval, signature version 1\0"
 """Precedes the approval in the signed message, so that no other signature is valid for it."""
 CONTENT: Final = ("release", "stage", "partition", "fingerprint")
+FIGURES: Final = ("figures", "settings", "columns", "columns_leaving_as_is", "n_records")
+_TEXTS: Final = ("name", "role", "public_key")
 _PARTS: Final = {
     **dict.fromkeys(CONTENT, "other content"),
     "files": "other files",
@@ -58,6 +60,10 @@ class Approver:
         """Name and role."""
         return f"{self.name} ({self.role})"
 
+    def is_one_on(self, day: date) -> bool:
+        """Return whether somebody may approve on a day."""
+        return self.until is None or day <= self.until
+
 
 def read_approvers(path: Path) -> tuple[Approver, ...]:
     """Read the file of the approvers; raise InvalidSettingError for whatever is wrong with it, without values."""
@@ -81,7 +87,7 @@ def _approver(place: int, entry: object) -> Approver:
     given = entry if isinstance(entry, Mapping) else {}
     until = as_date(given.get("until"))
     is_right = {"name", "role", "public_key"} <= set(given) <= {"name", "role", "public_key", "until"}
-    is_right = is_right and all(is_text(given[name]) for name in ("name", "role", "public_key"))
+    is_right = is_right and all(is_text(given[name]) and is_printable(given[name]) for name in _TEXTS)
     if not is_right or (given.get("until") is not None and until is None):
         raise InvalidSettingError(
             f"approver {place} needs name, role, and public_key (the text of a PEM file), and can have until, a date"
@@ -114,8 +120,8 @@ class Approval:
 
     @property
     def in_words(self) -> str:
-        """Who decided what and why."""
-        return f"{self.name} ({self.role}), {self.at[:10]}: {self.statement}"
+        """Who decided what and why, in one line: another could look as if somebody else had decided."""
+        return " ".join(f"{self.name} ({self.role}), {self.at[:10]}: {self.statement}".split())
 
     @classmethod
     def of(cls, read: Mapping[str, Any]) -> Approval:
@@ -140,7 +146,7 @@ class Approval:
         approver = _signer_of(self, approvers)
         if approvers is not None and approver is None:
             yield "its key is not that of an approver, or it was edited after it was signed"
-        if approver is not None and approver.until is not None and approver.until < at.date():
+        if approver is not None and not approver.is_one_on(at.date()):
             yield f"{approver.in_words} is an approver until {approver.until} only"
         if datetime.fromisoformat(self.at) > at:
             yield f"it was signed at {self.at}, which is still to come at {at.isoformat(timespec='seconds')}"
@@ -165,7 +171,7 @@ def subject_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "files": _digest(data),
         "policy": _digest(manifest["policy"]),
         "declaration": _digest(manifest.get("declaration", {})),
-        "figures": _digest([manifest["figures"], decided]),
+        "figures": _digest([*(manifest[name] for name in FIGURES), decided]),
         "withdrawn_before": manifest.get("withdrawn_before", 0),
     }
 
@@ -178,7 +184,7 @@ def sign_approval(
     names = ", ".join(each.in_words for each in approvers)
     if approver is None:
         raise InvalidSettingError(f"The key {signer.key_id} is not that of an approver: {names}. Nothing was approved.")
-    if approver.until is not None and approver.until < clock.today():
+    if not approver.is_one_on(clock.today()):
         raise InvalidSettingError(f"{approver.in_words} is an approver until {approver.until} only. Ask another one.")
     if not has_reason(statement):
         raise InvalidSettingError("The statement has fewer than three words, or too many characters. Say why.")
@@ -204,25 +210,31 @@ def decide(
 ) -> Decision:
     """Decide whether a release is approved by as many people as the policy requires, and rejected by nobody.
 
+    A decision that cannot be read, and a rejection whose signer is no approver, could have been a rejection that holds.
     ``command`` is what approvers are to run, ``given`` the approvals by their file.
     """
     subject = subject_of(manifest)
     counted: dict[str, Approval] = {}
-    rejected, others = [], []
+    rejected, others, unclear = [], [], []
     for file, approval in given.items():
         if approval is None:
-            others.append(f"{file}: it is not an approval")
-        elif approval.decision == "reject" and _is_of(approval, subject) and _signer_of(approval, approvers):
-            rejected.append(f"rejected by {approval.in_words}")
+            unclear.append(f"{file}: it is not an approval")
+        elif approval.decision == "reject" and _is_of(approval, subject):
+            is_signed = _signer_of(approval, approvers) is not None
+            rejected += [f"rejected by {approval.in_words}"] if is_signed else []
+            unclear += [] if is_signed else [f"{file}: it rejects, and its key is not that of an approver as it is"]
         elif approval.decision == "approve":
             problems = list(approval.problems(subject, approvers, at))
             others += [f"{file}: {problem}" for problem in problems]
             counted |= {} if problems else {approval.key_id: approval}
-    is_approved = len(counted) >= n_required
+    is_approved = len(counted) >= n_required and not unclear
     names = ", ".join(f"{each.name} ({each.role})" for each in counted.values())
-    asked = ", ".join(each.in_words for each in approvers or () if each.key.key_id not in counted)
-    reason = f"approved by {names}"
-    if not is_approved:
+    left = [each for each in approvers or () if each.key.key_id not in counted and each.is_one_on(at.date())]
+    asked = ", ".join(each.in_words for each in left) or "nobody: there is no other approver today"
+    reason = f"approved by {names}" if names else "no approval is required"
+    if unclear:
+        reason = f"waits until these decisions are restored or removed: {first_of(unclear)}"
+    elif not is_approved:
         reason = f"waits for {n_required - len(counted)} of {n_required} approvals; ask {asked}" + (
             f", who read {REPORT_FILE} and run {command}" if command else ""
         )

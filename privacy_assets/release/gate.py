@@ -57,6 +57,7 @@ EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 DECLARATION_CHECK = "the_declaration_is_complete"
 APPROVAL_CHECK = "the_release_is_approved"
 REJECTION_CHECK = "nobody_rejected_the_release"
+WITHDRAWN_CHECK = "the_content_was_not_withdrawn"
 WAITS = frozenset({DECLARATION_CHECK, APPROVAL_CHECK})
 """Conditions for which a release waits: what they ask of people is still to come, and nothing is refused."""
 MOST_WAIVERS_SHOWN = 20

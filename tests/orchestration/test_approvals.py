@@ -99,7 +99,7 @@ def test_a_release_waits_until_somebody_approves_exactly_it(project, officers, m
     assert (
         "waits for 1 of 1 approvals; ask Ada (privacy officer), Grace (privacy officer), who read report.html" in said
     )
-    assert f"`privacy_assets approve {officers.waiting}`" in said
+    assert f"`privacy_assets approve {officers.waiting} --key FILE --statement WHY`" in said
     assert project.everything_released() == []
     page = (officers.waiting / "report.html").read_text()
     assert "Waits for people: nothing was released yet" in page

@@ -634,7 +634,7 @@ class ReleaseSettings(Release):
         """The keys of those who are approvers today; none if their file cannot be used."""
         with suppress(InvalidSettingError):
             people = read_approvers(self.approvers or Path())
-            return tuple(each.key for each in people if each.until is None or clock.today() <= each.until)
+            return tuple(each.key for each in people if each.is_one_on(clock.today()))
         return ()
 
     @property
