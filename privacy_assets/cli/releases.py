@@ -96,6 +96,8 @@ def run_withdraw(chosen: argparse.Namespace) -> int:
     found = withdraw_release(chosen.directory, chosen.reason, key)
     said = "It was in the list before" if found.was_listed else f"Added to {WITHDRAWN_FILE}: give it to recipients"
     print(f"Withdrawn: {found.entry.release}, {found.entry.in_words}.\n{said}. Its files stay.")
+    if found.same_records:
+        print(f"The same records are in versions that are not withdrawn: {', '.join(found.same_records)}.")
     if found.undone:
         print(f"It stands, but `latest` or the register could not be written. Run the command again. {found.undone}")
         return 1

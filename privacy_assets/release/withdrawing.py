@@ -29,6 +29,7 @@ UNDONE = "Nothing was withdrawn."
 class Withdrawn(NamedTuple):
     """A withdrawn release: its entry, whether it was in the list before, and the version that is now the latest.
 
+    ``same_records`` are other versions next to it with the same records, which are not withdrawn.
     ``undone`` says why ``latest`` or the register could not be written; then the withdrawal itself stands.
     """
 
@@ -36,6 +37,7 @@ class Withdrawn(NamedTuple):
     was_listed: bool
     latest: str | None = None
     undone: str = ""
+    same_records: tuple[str, ...] = ()
 
 
 def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None) -> Withdrawn:
@@ -88,7 +90,7 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
         return Withdrawn(entry, was_listed, undone=str(error))
     except OSError as error:
         return Withdrawn(entry, was_listed, undone=f"A file could not be written ({type(error).__name__}).")
-    return Withdrawn(entry, was_listed, latest)
+    return Withdrawn(entry, was_listed, latest, same_records=_same_records(directory.parent, entry, entries))
 
 
 def _move_latest(directory: Path, entries: Sequence[Withdrawal]) -> str | None:
@@ -102,6 +104,12 @@ def _move_latest(directory: Path, entries: Sequence[Withdrawal]) -> str | None:
             (directory / LATEST).unlink()
         sync_directory(directory)
     return left[-1].name if left else None
+
+
+def _same_records(directory: Path, entry: Withdrawal, entries: Sequence[Withdrawal]) -> tuple[str, ...]:
+    # A name ends with the first digits of the fingerprint.
+    versions = sorted(directory.glob(f"*-{entry.fingerprint[:12]}"))
+    return tuple(each.name for each in versions if RELEASE_NAME.fullmatch(each.name) and _can_be_latest(each, entries))
 
 
 def _can_be_latest(path: Path, entries: Sequence[Withdrawal]) -> bool:

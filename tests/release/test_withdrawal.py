@@ -44,7 +44,9 @@ def lines(root):
 def test_a_withdrawn_version_no_longer_verifies_and_latest_is_the_newest_other(root, capsys):
     first, second, third = (released(root, run_id) for run_id in ("1", "2", "3"))
     assert main(["withdraw", str(third.parent / "latest"), "--reason", REASON]) == 0
-    assert f"latest version is now {second.name}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"latest version is now {second.name}" in said
+    assert f"The same records are in versions that are not withdrawn: {first.name}, {second.name}.\n" in said
     assert (third.parent / "latest").resolve() == second
     assert main(["withdraw", str(first), "--reason", REASON]) == 0
     assert (third.parent / "latest").resolve() == second
