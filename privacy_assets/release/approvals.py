@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime
@@ -73,7 +74,10 @@ def read_approvers(path: Path) -> tuple[Approver, ...]:
         if not isinstance(entries, list) or not entries:
             raise InvalidSettingError("it is not a list of approvers")
         found = [_approver(place, entry) for place, entry in enumerate(entries, start=1)]
-        for what, values in (("key", [each.key.key_id for each in found]), ("name", [each.name for each in found])):
+        for what, values in (
+            ("key", [each.key.key_id for each in found]),
+            ("name", [_compared(each.name) for each in found]),
+        ):
             if len(set(values)) < len(values):
                 raise InvalidSettingError(f"two approvers have the same {what}; expected one of their own for each")
     except InvalidSettingError as error:
@@ -81,6 +85,12 @@ def read_approvers(path: Path) -> tuple[Approver, ...]:
     if problem:
         raise InvalidSettingError(f"The approvers in {str(path)!r} cannot be used: {problem}. Nothing was approved.")
     return tuple(found)
+
+
+def _compared(name: str) -> str:
+    """Return a name without what makes one person look like two: case, spaces, and forms of letters."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(each for each in plain if not each.isspace() and unicodedata.category(each) != "Cf")
 
 
 def _approver(place: int, entry: object) -> Approver:

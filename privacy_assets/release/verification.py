@@ -208,7 +208,8 @@ def _approval_problems(manifest: Mapping[str, Any], approvers: Sequence[Approver
     """Decide again, as of the time of the release; who signed is known only with the file of the approvers."""
     n_required = max(_policy_of(manifest).required.approvals, 0 if approvers is None else 1)
     recorded = manifest.get("approvals", ())
-    signers = None if approvers is None else [each.key for each in approvers]
+    released = datetime.fromisoformat(manifest["created_at"])
+    signers = None if approvers is None else [each.key for each in approvers if each.is_one_on(released.date())]
     problems = _unsigned(manifest, signers) if _policy_of(manifest).required.signed_waivers else []
     if problems or (not n_required and not recorded):
         return problems
@@ -216,7 +217,7 @@ def _approval_problems(manifest: Mapping[str, Any], approvers: Sequence[Approver
         given = {f"approval {place}": Approval.of(each) for place, each in enumerate(recorded, start=1)}
     except ValueError:
         return ["a recorded approval is invalid"]
-    decision = decide(manifest, n_required, approvers, given, datetime.fromisoformat(manifest["created_at"]))
+    decision = decide(manifest, n_required, approvers, given, released)
     if len(decision.counted) < len(given) or not is_admitted(decision.verdicts):
         return [f"it was not approved as recorded: {decision.verdicts[-1].reason}"]
     return []

@@ -488,6 +488,9 @@ def test_only_a_waiver_that_an_approver_signed_waives_where_that_is_demanded(pro
     assert released_again(project, officers, **settings).success
     (written,) = released(project)
     assert verify_release(written, max_bytes=None).verified
+    officers.write("Ada", until=str(clock.today() - timedelta(days=1)))
+    said = "; ".join(verify_release(written, max_bytes=None, approvers=officers.file).problems)
+    assert "no approver signed the waiver of the limit on 'smallest_class'" in said
     manifest = json.loads((written / "manifest.json").read_text())
     (recorded,) = manifest["waivers"]
     without = {name: value for name, value in recorded.items() if name != "signature"}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
@@ -175,3 +176,11 @@ def test_a_waiver_is_not_signed_by_its_rejection_nor_damaged_by_its_signature(pr
     assert officers.decide(monkeypatch, "Ada", path=waiver) == 1
     assert "its YAML takes no line more" in capsys.readouterr().out
     assert waiver.read_text() == f"{before}...\n"
+
+
+@pytest.mark.parametrize("name", ["Ada ", "ada", "A da", "Ada\u200d", "\uff21da"])
+def test_one_person_is_not_two_approvers(project, officers, name):
+    entries = yaml.safe_load(officers.file.read_text())
+    officers.file.write_text(yaml.safe_dump([entries[0], entries[1] | {"name": name}], allow_unicode=True))
+    with pytest.raises(InvalidSettingError, match="two approvers have the same name"):
+        definitions(project, officers)
