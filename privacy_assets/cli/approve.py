@@ -11,6 +11,7 @@ from privacy_assets.errors import InvalidSettingError
 def run_approve(chosen: argparse.Namespace) -> int:
     """Let an approver decide on a waiting release; return 1 if nothing was decided."""
     from privacy_assets.release.approvals import APPROVERS_FILE, read_approvers, sign_approval
+    from privacy_assets.release.gate import DECLARATION_CHECK
     from privacy_assets.release.manifest import DamagedManifestError, read_manifest
     from privacy_assets.release.signing import SigningKey, load_signer
     from privacy_assets.release.verification import changed_files
@@ -30,12 +31,17 @@ def run_approve(chosen: argparse.Namespace) -> int:
         manifest = read_manifest(path)
         problem = "; ".join(changed_files(path, manifest))
         shown = _shown(path, manifest)
+        if chosen.decision == "approve" and not problem:
+            undeclared = [each for each in manifest["verdicts"] if each["name"] == DECLARATION_CHECK]
+            problem = "; ".join(f"{each['reason']}: {each['advice']}" for each in undeclared if not each["passed"])
     except (DamagedManifestError, OSError) as error:
         problem = str(error)
     except (TypeError, ValueError):
         problem = "a recorded verdict is invalid"
     if problem:
-        raise InvalidSettingError(f"{str(path)!r} is not what waits for approval: {problem}. Nothing was approved.")
+        raise InvalidSettingError(
+            f"{str(path)!r} is not what waits for approval: {problem.rstrip('.')}. Nothing was approved."
+        )
     approval = sign_approval(
         manifest, read_approvers(path / APPROVERS_FILE), signer, chosen.decision, chosen.statement or ""
     )

@@ -24,6 +24,8 @@ DECLARED: Mapping[str, str] = {
 }
 """The possible declarations about a release, with their names in the report."""
 LONGEST_DECLARED: Final = 500
+PLACEHOLDERS: Final = frozenset({"decide", "todo", "tbd", "fixme", "xxx"})
+"""Texts that say that somebody is still to declare something."""
 MOST_DAYS_TO_REVIEW: Final = 3 * 365 + 1
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -54,8 +56,8 @@ def require_declaration(declared: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [name for name, value in given.items() if not _is_sentence(value)]
     if wrong:
         raise InvalidSettingError(
-            f"declaration has no text, or one of more than {LONGEST_DECLARED} characters, for {wrong}. Expected a "
-            "sentence for each."
+            f"declaration has no text, a placeholder, or a text of more than {LONGEST_DECLARED} characters, for "
+            f"{wrong}. Expected a sentence for each."
         )
     if fraction is not None and not (is_number(fraction, plain=True) and 0 < fraction <= 1):
         raise InvalidSettingError(f"declaration.{FRACTION} is no share. Expected a number above 0 and at most 1.")
@@ -89,4 +91,6 @@ def is_declaration(value: object) -> bool:
 
 
 def _is_sentence(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value.strip()) <= LONGEST_DECLARED and is_printable(value)
+    if not isinstance(value, str) or len(value.strip()) > LONGEST_DECLARED or not is_printable(value):
+        return False
+    return any(map(str.isalnum, value)) and value.strip(" .:!?").casefold() not in PLACEHOLDERS

@@ -184,3 +184,10 @@ def test_one_person_is_not_two_approvers(project, officers, name):
     officers.file.write_text(yaml.safe_dump([entries[0], entries[1] | {"name": name}], allow_unicode=True))
     with pytest.raises(InvalidSettingError, match="two approvers have the same name"):
         definitions(project, officers)
+
+
+def test_nobody_approves_what_is_still_to_be_declared(project, officers, monkeypatch, capsys):
+    project.run(definitions(project, officers, test_approvals.POLICY.with_required(declaration=("review_by",))))
+    assert officers.decide(monkeypatch, "Ada") == 1
+    assert "the declaration lacks review_by, which the policy demands: Declare it" in capsys.readouterr().out
+    assert officers.decide(monkeypatch, "Ada", "--decision", "reject") == 0

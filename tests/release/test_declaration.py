@@ -28,6 +28,7 @@ def released(directory, record=RECORD, **declared):
     ("declared", "problem"),
     [
         ({"purpose": "x" * 100_000}, "more than 500 characters, for \\['purpose'\\]"),
+        ({"purpose": "decide", "recipient": "?", "retention": "TODO: "}, "a placeholder, .* 'recipient', 'retention'"),
         ({"x" * 100_000: "y"}, "expected some of"),
         ({"purpose": "half of a \ud800 character"}, "for \\['purpose'\\]"),
         ({"purpose": "a \x1b[31m color"}, "for \\['purpose'\\]"),
