@@ -52,7 +52,8 @@ def test_of_a_wide_table_a_yes_is_forecast_where_strangers_fail_the_limit():
     pattern = (
         r"Under research_sharing: people never seen would score about 0\.\d+ on these 14 columns \(limit 0\.1\), so "
         r"the exposed share decides \(limit 10\.0%\); with a split of (\d+)\.\d% the test sees copies of ([\d,]+) "
-        r"records \((0\.\d\d)%, limit 1\.00%\)\. Expect a yes from records that copy nobody; `smooth_cart` leaked in 28 of 60 trials with 3,000 originals\."
+        r"records \((0\.\d\d)%, limit 1\.00%\)\. Expect a yes from records that copy nobody; "
+        r"`smooth_cart` leaked in 28 of 60 trials with 3,000 originals\."
     )
     said = re.fullmatch(pattern, found["forecast"])
     assert said, found["forecast"]
