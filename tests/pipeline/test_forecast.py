@@ -108,13 +108,13 @@ def decided(found, true, policy=POLICY, planned=SEEN):
 
 
 def test_the_score_decides_where_strangers_meet_the_limit():
-    sentence, is_yes = decided([0.05, 0.04], [0.06, 0.02])
+    sentence, is_yes, _ = decided([0.05, 0.04], [0.06, 0.02])
     assert is_yes
     assert "about 0.05 on these 3 columns (limit 0.1), so the score decides; with a split of 90.0% the test" in sentence
 
 
 def test_a_control_that_is_too_small_to_show_that_nobody_meets_the_limit_is_named():
-    sentence, is_yes = decided([0.05], [0.2])
+    sentence, is_yes, _ = decided([0.05], [0.2])
     assert not is_yes
     assert "would score about 0.2 on these 3 columns (limit 0.1), but a control of 100 shows only 0.05" in sentence
     assert sentence.endswith("you need a smaller `train_fraction`, or the anonymized side (k = 5).")
@@ -123,12 +123,12 @@ def test_a_control_that_is_too_small_to_show_that_nobody_meets_the_limit_is_name
 def test_a_group_of_columns_on_which_strangers_fail_is_told(monkeypatch):
     monkeypatch.setattr(forecast, "reach_of", lambda *_: 0.04)
     planned = SEEN._replace(rehearsal=object())
-    sentence, is_yes = decided([0.05, 0.7, 0.3], [0.05, 0.8, 0.4], planned=planned)
+    sentence, is_yes, _ = decided([0.05, 0.7, 0.3], [0.05, 0.8, 0.4], planned=planned)
     assert is_yes
     assert "0.05 on these 3 columns (limit 0.1), and 0.7 on a group of them that depends on no others" in sentence
     assert "so the exposed share decides (limit 10.0%)" in sentence
     monkeypatch.setattr(forecast, "reach_of", lambda *_: 0.1)
-    sentence, is_yes = decided([0.5], [0.5], planned=planned)
+    sentence, is_yes, _ = decided([0.5], [0.5], planned=planned)
     assert not is_yes
     # Twice as large as half of the limit, so four times as many people.
     assert "you need at least 4,000 people for an exposed share below its limit, or the anonymized side" in sentence
@@ -138,7 +138,7 @@ def test_a_group_of_columns_on_which_strangers_fail_is_told(monkeypatch):
 
 def test_a_limit_that_nothing_else_decides_cannot_be_met_where_strangers_fail_it():
     absolute = Policy((Limit("privacy_risk_score", 0.1), Limit("leakage_detected", 0), Limit("smallest_class", 5)))
-    sentence, is_yes = decided([0.5], [0.5], policy=absolute)
+    sentence, is_yes, _ = decided([0.5], [0.5], policy=absolute)
     assert not is_yes
     assert sentence.startswith("Under this policy: people never seen would score about 0.5")
     assert "so no records can be expected to meet it; with a split" in sentence

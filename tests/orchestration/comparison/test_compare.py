@@ -277,20 +277,21 @@ def test_it_is_stored_and_drawn(options, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "message", "recommended"),
     [
-        (people(1), "InvalidTableError|but the table has 1 p"),
-        (people(30), ""),
-        (people(600).assign(plan="one", age=40, cost=1), ""),
+        (people(1), "InvalidTableError|but the table has 1 p", {}),
+        # Without worth, the first that is admitted.
+        (people(30), "", {"anonymized": "k=5"}),
+        (people(600).assign(plan="one", age=40, cost=1), "", {"anonymized": "k=2"}),
     ],
     ids=["one person", "a small control", "constant columns"],
 )
-def test_tables_that_nothing_can_be_made_or_judged_of(table, message):
+def test_tables_that_nothing_can_be_made_or_judged_of(table, message, recommended):
     found = compare_releases(table, CONTRACT, POLICY, candidates=CANDIDATES[:5])
     assert len(found.table) == 5
     assert found.table["utility"].isna().all()
     assert found.table["reason"].str.contains(message).all()
-    assert found.recommended == {}
+    assert found.recommended == recommended
     assert found.picture().startswith(b"\x89PNG")
 
 
