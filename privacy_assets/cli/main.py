@@ -37,16 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.add_argument(
         "--withdrawn", type=Path, metavar="FILE", help="copy of withdrawn.jsonl (default: that of the releases, if any)"
     )
-    withdraw = commands.add_parser("withdraw", help="say that a release should no longer be used, and why")
-    withdraw.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
-    withdraw.add_argument("--reason", required=True, help="at least three words, which recipients read")
-    withdraw.add_argument("--key", type=Path, metavar="FILE", help="PEM file of a private key that signs the entry")
     verify.add_argument(
         "--approvers",
         type=Path,
         metavar="FILE",
         help="YAML file of people whom you trust; the release is verified only if they approved it",
     )
+    withdraw = commands.add_parser("withdraw", help="say that a release should no longer be used, and why")
+    withdraw.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    withdraw.add_argument("--reason", required=True, help="at least three words, which recipients read")
+    withdraw.add_argument("--key", type=Path, metavar="FILE", help="PEM file of a private key that signs the entry")
     approve = commands.add_parser("approve", help="decide on a release that waits, or sign a waiver")
     approve.add_argument("path", type=Path, help="directory where the release waits, or YAML file of a waiver")
     approve.add_argument("--key", type=Path, required=True, metavar="FILE", help="PEM file of your private key")

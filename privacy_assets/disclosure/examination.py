@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.disclosure.criteria import Evidence, weights_of
 from privacy_assets.disclosure.exposed import ColumnSet, Exposure, measure_exposure, worst_exposure
-from privacy_assets.disclosure.people import OfPeople, PlantedCopies, add_copies, effect_of_copies
+from privacy_assets.disclosure.people import OfPeople, PlantedCopies, Scored, add_copies, effect_of_copies
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
@@ -80,8 +80,8 @@ def find_power(
 ) -> tuple[list[int | None], PlantedCopies]:
     """Return how many copied people each criterion would have detected, and what planted copies add to the scores."""
     tested = examined.sums, examined.whole, examined.units, examined.weights
-    scored = examined.evidence, examined.scores, examined.of_people
-    effect = effect_of_copies(records, attack, *scored, workers, others)
+    scored = Scored(examined.of_people, examined.evidence, examined.scores)
+    effect = effect_of_copies(records, attack, scored, workers, others)
     return detectable_people(*tested, effect, examined.of_people.n_original, level, others), effect
 
 
@@ -165,7 +165,7 @@ def exposure_of(
         counted = replace(attack, named=(), earlier=None, is_counted=True)
         evidence, asked = gather_evidence(draw, counted, workers), counted.criteria(draw)
         scores = examined.of_people.mean(score_records(asked.values(), evidence, evidence))
-        added, *_ = add_copies(draw, counted, evidence, scores, examined.of_people, workers, others)
+        added, *_ = add_copies(draw, counted, Scored(examined.of_people, evidence, scores), workers, others)
         found.append(measure_exposure(asked, scores, added, n_original))
     return worst_exposure(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,14 @@ class OfPeople:
     def mean(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean score of the records of each person, of shape (n_people, n_criteria)."""
         return np.column_stack([self.sum(own) / self.n_records for own in scores.T])
+
+
+class Scored(NamedTuple):
+    """Examined people, with the evidence on their records and their scores, of shape (n_people, n_criteria)."""
+
+    of_people: OfPeople
+    evidence: Evidence
+    scores: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +94,14 @@ class PlantedCopies:
 
 
 def add_copies(
-    records: PooledRecords,
-    attack: Attack,
-    evidence: Evidence,
-    scores: NDArray[np.float64],
-    of_people: OfPeople,
-    workers: Workers,
-    rng: np.random.Generator,
+    records: PooledRecords, attack: Attack, scored: Scored, workers: Workers, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], Evidence, OfPeople]:
     """Plant copies of the records of some people.
 
     Returns what this adds to the scores of each, of shape (n_copied, n_criteria), with the evidence on their records
     and the people themselves.
     """
+    of_people, evidence, scores = scored
     # Of the distinct records, because repeats would make the effect look more certain.
     most = max(min(MOST_PLANTED, len(records.distinct) // 10), 1)
     order = rng.permutation(of_people.n)
@@ -117,17 +120,11 @@ def add_copies(
 
 
 def effect_of_copies(
-    records: PooledRecords,
-    attack: Attack,
-    evidence: Evidence,
-    scores: NDArray[np.float64],
-    of_people: OfPeople,
-    workers: Workers,
-    rng: np.random.Generator,
+    records: PooledRecords, attack: Attack, scored: Scored, workers: Workers, rng: np.random.Generator
 ) -> PlantedCopies:
     """Plant copies of the records of some people; return what this adds to the scores, and how they compete."""
-    added, found, of_copied = add_copies(records, attack, evidence, scores, of_people, workers, rng)
-    of_others, n_closest = np.sort(evidence["closeness"])[::-1], float(evidence["n_closest"])
+    added, found, of_copied = add_copies(records, attack, scored, workers, rng)
+    of_others, n_closest = np.sort(scored.evidence["closeness"])[::-1], float(scored.evidence["n_closest"])
     return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows), n_closest)
 
 

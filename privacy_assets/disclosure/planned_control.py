@@ -20,7 +20,14 @@ from privacy_assets.disclosure.assess import FEWEST_PEOPLE
 from privacy_assets.disclosure.criteria import number_of_closest, weights_of
 from privacy_assets.disclosure.examination import LEVEL, attack_on
 from privacy_assets.disclosure.exposed import SHARE_OF_LEVEL, column_sets, combine_criteria, reach_of_exposure
-from privacy_assets.disclosure.people import OfPeople, PlantedCopies, draw_people, effect_of_copies, people_to_examine
+from privacy_assets.disclosure.people import (
+    OfPeople,
+    PlantedCopies,
+    Scored,
+    draw_people,
+    effect_of_copies,
+    people_to_examine,
+)
 from privacy_assets.disclosure.permutation_test import (
     as_integers,
     joined,
@@ -111,7 +118,7 @@ def rehearse(
             criteria = attack.criteria(records)
             asked = criteria.values()
             scores = of_people.mean(score_records(asked, evidence, evidence))
-            effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
+            effect = effect_of_copies(records, attack, Scored(of_people, evidence, scores), workers, rng)
             combined = combine_criteria(criteria, scores, effect.added)
             deviation = None if combined is None else float(combined[0].std())
             n_each = len(table) / n_people

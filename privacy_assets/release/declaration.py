@@ -23,6 +23,8 @@ DECLARED: Mapping[str, str] = {
     REVIEW_BY: "Review by",
 }
 """The possible declarations about a release, with their names in the report."""
+ALWAYS_STATED: Final = ("purpose", "recipient", "legal_basis", "retention", "roles_decided_by")
+"""What a report always has a line for, and a draft asks for where the policy demands nothing."""
 LONGEST_DECLARED: Final = 500
 PLACEHOLDERS: Final = frozenset({"decide", "todo", "tbd", "fixme", "xxx"})
 """Texts that say that somebody is still to declare something."""

@@ -17,7 +17,7 @@ from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.approvals import Approval
-from privacy_assets.release.declaration import DECLARED, FRACTION
+from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
 from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
@@ -44,7 +44,6 @@ METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t"
 """Metrics of the policy by the figures of a sensitive column that they limit."""
 
 NOT_DECLARED = "not stated"
-ALWAYS_STATED = ("purpose", "recipient", "legal_basis", "retention", "roles_decided_by")
 HEADINGS_OF_LIMITS = ("Limit", "Origin")
 MOST_CONCERNED = 0.5
 """Warnings about a larger share of the records are in the headline."""

@@ -23,6 +23,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile
 from privacy_assets.orchestration.settings.synthetic import AUTO, Split, Synthesis
 from privacy_assets.pipeline.forecast import Forecast
+from privacy_assets.release.declaration import ALWAYS_STATED
 from privacy_assets.release.policy import DECLARATION, Policy
 from privacy_assets.setting_checks import local_path
 
@@ -33,7 +34,6 @@ HEAD = """\
 # Drafted from a table. `decide` marks what a person has to answer; a # at the start of a line is to be removed to use
 # it. All settings and reasons: the same command with --all. Explained in docs/how-to-project.md.
 """
-USUALLY_DECLARED = ("purpose", "recipient", "retention", "roles_decided_by")
 WIDTH = 110
 
 
@@ -116,7 +116,7 @@ def _declaration(policy: str) -> str:
     if demanded:
         said = "declaration:  # decide: this policy demands these, and a release waits for them"
         return "\n".join([said, *(f"  {name}:" for name in demanded)])
-    return "\n".join(["#declaration:", *(f"#  {name}:" for name in USUALLY_DECLARED)])
+    return "\n".join(["#declaration:", *(f"#  {name}:" for name in ALWAYS_STATED)])
 
 
 def _without_forecast(why: str) -> dict[str, Forecast]:
