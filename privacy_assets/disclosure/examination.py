@@ -25,6 +25,8 @@ from privacy_assets.disclosure.sides import compare_sides
 
 LEVEL: Final = 0.05
 SPLIT_LEVEL: Final = 0.001
+FEW_MORE: Final = 1.5
+"""Synthetic records per original up to which planted copies show how much the other records dilute copies."""
 
 
 class ExaminedCriteria(NamedTuple):
@@ -153,14 +155,14 @@ def exposure_of(
     workers: Workers,
     others: np.random.Generator,
 ) -> Exposure | None:
-    """Measure the exposure; if there are more synthetic records than originals, also of a draw of as many.
+    """Measure the exposure; if there are many more synthetic records than originals, also of a draw of as many.
 
     Publishing more records beside copies of originals does not make the copies fewer.
     """
     n_original, asked = examined.of_people.n_original, attack.criteria(records)
     found = [measure_exposure(asked, examined.scores, effect.added, n_original)]
     n_most = int((records.people < records.n_original_people).sum())
-    if records.n_synthetic > n_most:
+    if records.n_synthetic > FEW_MORE * n_most:
         draw = records.drawn(np.sort(others.choice(records.n_synthetic, n_most, replace=False)))
         counted = replace(attack, named=(), earlier=None, is_counted=True)
         evidence, asked = gather_evidence(draw, counted, workers), counted.criteria(draw)
