@@ -3,9 +3,12 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privacy_assets.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from privacy_assets.release.waivers import Waiver
 
 
 def run_approve(chosen: argparse.Namespace) -> int:
@@ -23,9 +26,12 @@ def run_approve(chosen: argparse.Namespace) -> int:
     if path.is_file():
         if chosen.decision != "approve":
             raise InvalidSettingError("A waiver that is not signed is rejected. Nothing was signed.")
-        waiver = sign_waiver(path, signer)
-        print(f"Signed: {path}, a waiver of the limit on {waiver.metric}, with the key {signer.key_id}.")
-        return 0
+        waiver = sign_waiver(path, signer, lambda waiver: _says_yes(f"{_listed(waiver)}\nSign this waiver?"))
+        said = "Nothing was signed."
+        if waiver is not None:
+            said = f"Signed: {path}, a waiver of the limit on {waiver.metric}, with the key {signer.key_id}."
+        print(said)
+        return int(waiver is None)
     problem = ""
     try:
         manifest = read_manifest(path)
@@ -46,11 +52,7 @@ def run_approve(chosen: argparse.Namespace) -> int:
         manifest, read_approvers(path / APPROVERS_FILE), signer, chosen.decision, chosen.statement or ""
     )
     print("\n".join(shown))
-    try:
-        answer = input(f"{chosen.decision.capitalize()} this release as {approval.name} ({approval.role})? Type yes: ")
-    except EOFError:
-        answer = ""
-    if answer.strip() != "yes":
+    if not _says_yes(f"{chosen.decision.capitalize()} this release as {approval.name} ({approval.role})?"):
         print("Nothing was decided.")
         return 1
     digits = "".join(each for each in approval.at if each.isdigit())
@@ -64,6 +66,17 @@ def run_approve(chosen: argparse.Namespace) -> int:
         raise InvalidSettingError(f"{str(file)!r} could not be written ({problem}). Nothing was decided.")
     print(f"Written: {file}. If this is a copy, put the file to where the release waits; then materialize it again.")
     return 0
+
+
+def _says_yes(question: str) -> bool:
+    try:
+        return input(f"{question} Type yes: ").strip() == "yes"
+    except EOFError:
+        return False
+
+
+def _listed(waiver: "Waiver") -> str:
+    return "\n".join(f"  {name}: {' '.join(str(own).split())}" for name, own in waiver.to_json().items())
 
 
 def _shown(path: Path, manifest: Mapping[str, Any]) -> list[str]:

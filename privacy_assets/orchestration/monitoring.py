@@ -11,6 +11,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
+from privacy_assets.orchestration.evidence.decided import known_withdrawals
 from privacy_assets.orchestration.evidence.refusals import refused_runs
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.storage import Storage
@@ -23,7 +24,7 @@ from privacy_assets.release.declaration import review_of
 from privacy_assets.release.drift import measure_drift
 from privacy_assets.release.files import RELEASE_NAME
 from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, is_sha256, read_manifest
-from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals, withdrawal_of
+from privacy_assets.release.withdrawals import Withdrawal, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 
@@ -158,7 +159,7 @@ def published_checks(release: ReleaseSettings, side: str) -> dg.AssetChecksDefin
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
         versions = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name))
         manifest = read_manifest(versions[-1]) if versions else None
-        listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
+        listed = known_withdrawals(storage)
         selected = {check.name for check in context.selected_asset_check_keys}
         if NOT_WITHDRAWN_CHECK in selected:
             yield _withdrawal_result(key, manifest, listed)

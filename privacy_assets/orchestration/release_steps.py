@@ -187,9 +187,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             check_name=GATE_CHECK, passed=False, severity=warn, metadata=shown, description=reasons
         )
         raise ReleaseWaits(
-            description=f"{release.name}/{stage} waits: {reasons}. {advice} Nothing was published, and no refusal is "
-            f"counted; the files and their report wait in {from_project_root(waiting.path)}. An earlier release stays "
-            "unchanged.",
+            description=f"{release.name}/{stage} is not released yet: {reasons}. {advice} Nothing was published, and "
+            f"no refusal is counted; the files and their report wait in {from_project_root(waiting.path)}. An earlier "
+            "release stays unchanged.",
             metadata=shown,
             allow_retries=False,
         )
@@ -204,7 +204,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         decided += decide_on_withdrawals(storage, content)
         waiting = None
         asks_people = release.policy.required.approvals > 0 or not is_admitted(decided)
-        asks_people |= may_be_rejected(pending_directory(storage, side) / content)
+        asks_people |= may_be_rejected(storage, side, content)
         if table is not None and not refusing(decided) and asks_people:
             record, make_report = publishable(context, storage, gathered, decided)
             waiting = wait_for_people(storage, side, table, content, record, make_report)
@@ -212,6 +212,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         shown: dict[str, Any] = {**picture_of_limits(decided), VERDICTS: verdict_table(decided)}
         if table is None or refusing(decided):
             failed = refusing(decided)
+            forget_files(pending_directory(storage, side) / content)
             reasons = "; ".join(verdict.reason for verdict in failed)
             unrecorded = _record_refusal(context, storage, side, decided)
             advice = " ".join(dict.fromkeys(verdict.advice for verdict in failed if verdict.advice))

@@ -19,7 +19,7 @@ from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.engine import engine_name
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.files import ReleaseRecord
-from privacy_assets.release.gate import Verdict
+from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.manifest import WITHHELD, WITHHELD_IN_WORDS, is_withheld
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, PRIVACY_BUDGET, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.outcomes import draw_limits
@@ -109,7 +109,8 @@ def _without_figure(verdict: Verdict, record: ReleaseRecord) -> Verdict:
     limit = None if verdict.metric is None else record.policy.limit_on(verdict.metric)
     if limit is not None and is_withheld(limit.metric):
         return replace(verdict, value=None, advice="", reason=f"{limit.metric} is {WITHHELD}; expected {limit.bound}")
-    return verdict if verdict.passed else replace(verdict, advice="", reason=f"the finding is {WITHHELD}")
+    is_open = verdict.passed or verdict.name in WAITS
+    return verdict if is_open else replace(verdict, advice="", reason=f"the finding is {WITHHELD}")
 
 
 def _without_secrets(settings: Any) -> Any:

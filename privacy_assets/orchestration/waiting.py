@@ -1,5 +1,6 @@
 """A release that waits for people: its files and its page are in the private directory, until it may be published."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,16 +9,25 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.evidence.decided import keep_rejections, kept_rejections, known_withdrawals
 from privacy_assets.orchestration.private.directories import from_project_root
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.stages import PENDING_DIRECTORY
 from privacy_assets.release import clock
-from privacy_assets.release.approvals import APPROVERS_FILE, Decision, decide, read_approvals, read_approvers
+from privacy_assets.release.approvals import (
+    APPROVERS_FILE,
+    Approval,
+    Decision,
+    decide,
+    read_approvals,
+    read_approvers,
+    subject_of,
+)
 from privacy_assets.release.files import ReleaseRecord
-from privacy_assets.release.gate import APPROVAL_CHECK, WITHDRAWN_CHECK, Verdict
+from privacy_assets.release.gate import APPROVAL_CHECK, DECLARATION_CHECK, WITHDRAWN_CHECK, Verdict
 from privacy_assets.release.report import ReportMaterial
-from privacy_assets.release.waiting import keep_waiting
-from privacy_assets.release.withdrawals import WITHDRAWN_FILE, Withdrawal, read_withdrawals
+from privacy_assets.release.waiting import keep_waiting, pages_of
+from privacy_assets.release.withdrawals import Withdrawal
 from privacy_assets.storage.durable_files import replace_file
 
 
@@ -42,8 +52,7 @@ def pending_directory(storage: Storage, side: str) -> Path:
 
 def withdrawn_before(storage: Storage, content: str) -> tuple[Withdrawal, ...]:
     """Return the withdrawals of a content, under whatever name and version it was released."""
-    listed = read_withdrawals(Path(storage.release_store.base_path) / WITHDRAWN_FILE)
-    return tuple(entry for entry in listed if entry.fingerprint == content)
+    return tuple(entry for entry in known_withdrawals(storage) if entry.fingerprint == content)
 
 
 def decide_on_withdrawals(storage: Storage, content: str) -> tuple[Verdict, ...]:
@@ -71,29 +80,48 @@ def wait_for_people(
     waiting = Waiting(path, (), (), len(withdrawn_before(storage, content)))
     asked = [Verdict(APPROVAL_CHECK, False, "error", f"waits for {n_required} approvals")] if n_required else []
     waits = waiting.recorded_in(replace(record, verdicts=(*record.verdicts, *asked)))
-    manifest = keep_waiting(path, table, content, waits, release.formats, report, release.rows_per_part)
-    if not n_required and not may_be_rejected(path):
+    keyed = storage.private_tables.keyed
+    manifest = keep_waiting(path, table, content, waits, release.formats, report, release.rows_per_part, keyed)
+    if not n_required and not may_be_rejected(storage, side, content):
         return waiting
-    decision = _decide(release.approvers, manifest, n_required, path)
+    before = kept_rejections(storage, side)
+    decision = _decide(release.approvers, manifest, n_required, path, before, keyed)
+    keep_rejections(storage, side, decision.rejections)
+    if n_required and any(each.name == DECLARATION_CHECK and each.blocks for each in record.verdicts):
+        # An approval is about the declaration, too.
+        reason = f"needs {n_required} approvals, which can be given once the declaration is complete"
+        later = Verdict(APPROVAL_CHECK, False, "error", reason)
+        decided = tuple(later if each.name == APPROVAL_CHECK else each for each in decision.verdicts)
+        return waiting._replace(verdicts=decided)
     counted = [asdict(each) for each in decision.counted]
     return waiting._replace(verdicts=decision.verdicts, approvals=counted)
 
 
-def may_be_rejected(path: Path) -> bool:
+def may_be_rejected(storage: Storage, side: str, content: str) -> bool:
     """Return whether a decision about a content is not an approval; a rejection holds without required approvals."""
-    return any(each is None or each.decision == "reject" for each in read_approvals(path).values())
+    given = read_approvals(pending_directory(storage, side) / content).values()
+    rejected = [each.subject["fingerprint"] for each in kept_rejections(storage, side)]
+    return content in rejected or any(each is None or each.decision == "reject" for each in given)
 
 
-def _decide(approvers: Path | None, manifest: Mapping[str, Any], n_required: int, path: Path) -> Decision:
+def _decide(
+    approvers: Path | None,
+    manifest: Mapping[str, Any],
+    n_required: int,
+    path: Path,
+    before: Sequence[Approval],
+    keyed: Callable[[str], str],
+) -> Decision:
     problem = ""
     try:
         people = () if approvers is None else read_approvers(approvers)
     except InvalidSettingError as error:
         problem = str(error)
     if problem:
-        return Decision((Verdict(APPROVAL_CHECK, False, "error", problem),), ())
+        return Decision((Verdict(APPROVAL_CHECK, False, "error", problem),))
     if approvers is not None:
         # Approvers read it, on their own machines, too.
         replace_file(path / APPROVERS_FILE, approvers.read_bytes())
-    command = f"`privacy_assets approve {from_project_root(path)} --key FILE --statement WHY`"
-    return decide(manifest, n_required, people, read_approvals(path), clock.now(), command)
+    command = f"`privacy_assets approve {shlex.quote(str(from_project_root(path)))} --key FILE --statement WHY`"
+    given, is_page = read_approvals(path), pages_of(path, keyed)
+    return decide(subject_of(manifest), n_required, people, given, clock.now(), command, before, is_page)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -18,7 +18,13 @@ from typing import Any, Final, NamedTuple
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release import clock
 from privacy_assets.release.declaration import as_date
-from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict, first_of
+from privacy_assets.release.gate import (
+    APPROVAL_CHECK,
+    EVERY_WAIVER_IS_USED,
+    REJECTION_CHECK,
+    Verdict,
+    first_of,
+)
 from privacy_assets.release.manifest import REPORT_FILE, data_files, is_instant, is_sha256
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.release.signing import PublicKey, Signer, parse_public_key
@@ -33,6 +39,7 @@ MAX_APPROVAL_BYTES: Final = 65_536
 MOST_APPROVALS: Final = 1_000
 CONTEXT: Final = b"privacy_assets approval, signature version 1\0"
 """Precedes the approval in the signed message, so that no other signature is valid for it."""
+PAGE: Final = "report"
 CONTENT: Final = ("release", "stage", "partition", "fingerprint")
 FIGURES: Final = ("figures", "settings", "columns", "columns_leaving_as_is", "n_records")
 _TEXTS: Final = ("name", "role", "public_key")
@@ -45,6 +52,9 @@ _PARTS: Final = {
     "withdrawn_before": "this content before it was withdrawn",
 }
 """What an approval covers, and what one is about in which that differs."""
+_DECIDED: Final = ("name", "passed", "severity", "metric", "value", "limit", "direction", "waived_by")
+"""What of a verdict an approval covers: not its words, which also say what does not matter for the decision."""
+_NOT_COVERED: Final = (APPROVAL_CHECK, REJECTION_CHECK, EVERY_WAIVER_IS_USED)
 
 
 @dataclass(frozen=True)
@@ -152,7 +162,10 @@ class Approval:
         return cls(**read)
 
     def problems(self, subject: Mapping[str, Any], approvers: Sequence[Approver] | None, at: datetime) -> Iterator[str]:
-        """Yield why it does not hold for a subject at a time; without approvers, who decided is not checked."""
+        """Yield why it does not hold for a subject at a time; without approvers, who decided is not checked.
+
+        Which page the approver read is not in the subject: `decide` asks.
+        """
         approver = _signer_of(self, approvers)
         if approvers is not None and approver is None:
             yield "its key is not that of an approver, or it was edited after it was signed"
@@ -160,21 +173,25 @@ class Approval:
             yield f"{approver.in_words} is an approver until {approver.until} only"
         if datetime.fromisoformat(self.at) > at:
             yield f"it was signed at {self.at}, which is still to come at {at.isoformat(timespec='seconds')}"
-        others = [what for part, what in _PARTS.items() if self.subject.get(part) != subject.get(part)]
+        others = [_PARTS[part] for part, own in subject.items() if self.subject.get(part) != own]
         if others:
             yield f"it is about {', '.join(dict.fromkeys(others))}"
 
 
 class Decision(NamedTuple):
-    """The verdicts on the approvals of a release, and the approvals that count."""
+    """The verdicts on the approvals of a release, the approvals that count, and the rejections that hold."""
 
     verdicts: tuple[Verdict, ...]
-    counted: tuple[Approval, ...]
+    counted: tuple[Approval, ...] = ()
+    rejections: tuple[Approval, ...] = ()
 
 
 def subject_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an approval of a release is about, by its manifest, or by that of a waiting one."""
-    decided = [each for each in manifest["verdicts"] if each["name"] not in (APPROVAL_CHECK, REJECTION_CHECK)]
+    """Return what an approval of a release is about, by its manifest, or by that of a waiting one.
+
+    An approval also names the page that the approver read, `PAGE`: the published page says who approved it.
+    """
+    decided = [[each[name] for name in _DECIDED] for each in manifest["verdicts"] if each["name"] not in _NOT_COVERED]
     data = {name: manifest["files"][name]["sha256"] for name in data_files(manifest)}
     return {
         **{name: manifest[name] for name in CONTENT},
@@ -199,42 +216,53 @@ def sign_approval(
     if not has_reason(statement):
         raise InvalidSettingError("The statement has fewer than three words, or too many characters. Say why.")
     at = clock.now().isoformat(timespec="seconds")
-    subject, who = subject_of(manifest), (approver.name, approver.role)
+    subject = subject_of(manifest) | {PAGE: manifest["files"][REPORT_FILE]["sha256"]}
+    who = approver.name, approver.role
     approval = Approval(1, subject, decision, statement.strip(), *who, at, signer.key_id)
     return replace(approval, signature=signer.signature_of(CONTEXT + approval.body))
 
 
 def read_approvals(directory: Path) -> dict[str, Approval | None]:
-    """Return the approvals in the directory of a waiting release by file; None for what is none."""
-    paths = sorted(directory.glob(APPROVAL_FILES))[:MOST_APPROVALS]
-    return {shown_name(path): _read(path) for path in paths}
+    """Return the approvals in the directory of a waiting release by file; None for what is none.
+
+    Of too many files, the rest count as one that is none: a rejection could be among them.
+    """
+    paths = sorted(directory.glob(APPROVAL_FILES))
+    more = {f"{len(paths):,} files": None} if len(paths) > MOST_APPROVALS else {}
+    return {shown_name(path): _read(path) for path in paths[:MOST_APPROVALS]} | more
 
 
 def decide(
-    manifest: Mapping[str, Any],
+    subject: Mapping[str, Any],
     n_required: int,
     approvers: Sequence[Approver] | None,
     given: Mapping[str, Approval | None],
     at: datetime,
     command: str = "",
+    rejected_before: Sequence[Approval] = (),
+    is_page: Callable[[object], bool] = lambda _: True,
 ) -> Decision:
     """Decide whether a release is approved by as many people as the policy requires, and rejected by nobody.
 
     A decision that cannot be read, and a rejection whose signer is no approver, could have been a rejection that holds.
-    ``command`` is what approvers are to run, ``given`` the approvals by their file.
+    ``subject`` is what the approvals must be about, ``command`` what approvers are to run, ``given`` the approvals by
+    their file. ``rejected_before`` are rejections that held before: they hold until the content changes. ``is_page``
+    says of the digest of a page whether it is one that was made of this content.
     """
-    subject = subject_of(manifest)
     counted: dict[str, Approval] = {}
-    rejected, others, unclear = [], [], []
+    others, unclear = [], []
+    rejections = {each.signature: each for each in rejected_before if _is_of(each, subject)}
     for file, approval in given.items():
         if approval is None:
             unclear.append(f"{file}: it is not an approval")
         elif approval.decision == "reject" and _is_of(approval, subject):
             is_signed = _signer_of(approval, approvers) is not None
-            rejected += [f"rejected by {approval.in_words}"] if is_signed else []
-            unclear += [] if is_signed else [f"{file}: it rejects, and its key is not that of an approver as it is"]
+            rejections |= {approval.signature: approval} if is_signed else {}
+            is_known = is_signed or approval.signature in rejections
+            unclear += [] if is_known else [f"{file}: it rejects, and its key is not that of an approver as it is"]
         elif approval.decision == "approve":
             problems = list(approval.problems(subject, approvers, at))
+            problems += [] if is_page(approval.subject.get(PAGE)) else ["who approved was shown another page"]
             others += [f"{file}: {problem}" for problem in problems]
             counted |= {} if problems else {approval.key_id: approval}
     is_approved = len(counted) >= n_required and not unclear
@@ -249,14 +277,15 @@ def decide(
             f", who read {REPORT_FILE} and run {command}" if command else ""
         )
         reason += f" (not counted: {first_of(others)})" if others else ""
-    refusal = first_of(rejected) or "nobody rejected it"
-    advice = "Make other records: a rejection holds until the content changes." if rejected else ""
+    refusal = first_of([f"rejected by {each.in_words}" for each in rejections.values()]) or "nobody rejected it"
+    advice = "Make other records: a rejection holds until the content changes." if rejections else ""
     return Decision(
         (
-            Verdict(REJECTION_CHECK, not rejected, "error", refusal, advice),
+            Verdict(REJECTION_CHECK, not rejections, "error", refusal, advice),
             Verdict(APPROVAL_CHECK, is_approved, "error", reason),
         ),
         tuple(counted.values()),
+        tuple(rejections.values()),
     )
 
 

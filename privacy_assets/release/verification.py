@@ -22,7 +22,7 @@ from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release import clock
-from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers
+from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
 from privacy_assets.release.declaration import lacks, review_of
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict, is_admitted
 from privacy_assets.release.manifest import (
@@ -217,7 +217,7 @@ def _approval_problems(manifest: Mapping[str, Any], approvers: Sequence[Approver
         given = {f"approval {place}": Approval.of(each) for place, each in enumerate(recorded, start=1)}
     except ValueError:
         return ["a recorded approval is invalid"]
-    decision = decide(manifest, n_required, approvers, given, released)
+    decision = decide(subject_of(manifest), n_required, approvers, given, released)
     if len(decision.counted) < len(given) or not is_admitted(decision.verdicts):
         return [f"it was not approved as recorded: {decision.verdicts[-1].reason}"]
     return []
@@ -411,6 +411,8 @@ def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callabl
             schema = pq.read_schema(file)
             if schema.names != columns or (schema.pandas_metadata or {}).get("index_columns"):
                 return None, f"the file {name!r} does not have the recorded columns without an index"
+            if not set(schema.metadata or {}) <= {b"pandas"} or (schema.pandas_metadata or {}).get("attributes"):
+                return None, f"the file {name!r} has content beside its table, which nobody has assessed"
             return read(file), ""
     except FileNotFoundError:
         return None, ""

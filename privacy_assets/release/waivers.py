@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import date
@@ -237,8 +237,11 @@ def _read(path: Path) -> Waiver | UnusableWaiver:
         return UnusableWaiver(name, str(error))
 
 
-def sign_waiver(path: Path, signer: Signer) -> Waiver:
-    """Add a signature to the file of a waiver, whose other lines stay; raise InvalidSettingError if it is no waiver."""
+def sign_waiver(path: Path, signer: Signer, confirm: Callable[[Waiver], bool]) -> Waiver | None:
+    """Add a signature to the file of a waiver, whose other lines stay; None if whoever signs does not ``confirm`` it.
+
+    Raises InvalidSettingError if it is no waiver.
+    """
     waiver = _read(path)
     problem = waiver.problem if isinstance(waiver, UnusableWaiver) else ""
     problem = "it has a signature already; remove that line" if getattr(waiver, SIGNATURE, None) else problem
@@ -252,6 +255,8 @@ def sign_waiver(path: Path, signer: Signer) -> Waiver:
             problem = ""
     if problem:
         raise InvalidSettingError(f"{str(path)!r} is not signed: {problem}.")
+    if not confirm(waiver):
+        return None
     replace_file(path, signed, stat.S_IMODE(path.stat().st_mode))
     return waiver
 

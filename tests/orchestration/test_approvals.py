@@ -81,7 +81,7 @@ def waits(result):
     """Return for what a run waits; fails if it does not."""
     failures = [event for event in result.all_events if event.is_step_failure]
     (data,) = [event.step_failure_data.user_failure_data for event in failures]
-    assert data.description.startswith(f"{NAME}/anonymized_release waits: ")
+    assert data.description.startswith(f"{NAME}/anonymized_release is not released yet: ")
     gate = [each for each in result.get_asset_check_evaluations() if each.check_name == "release_gate"]
     assert [(each.passed, each.severity) for each in gate] == [(False, dg.AssetCheckSeverity.WARN)]
     return data.description
@@ -473,6 +473,11 @@ def test_only_a_waiver_that_an_approver_signed_waives_where_that_is_demanded(pro
     assert officers.decide(monkeypatch, "Eve", path=waiver) == 0
     assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
     waiver.write_text(unsigned)
+    capsys.readouterr()
+    assert officers.decide(monkeypatch, "Ada", path=waiver, answer="no") == 1
+    shown = capsys.readouterr().out
+    assert "Nothing was signed" in shown
+    assert waiver.read_text() == unsigned
     assert officers.decide(monkeypatch, "Ada", path=waiver) == 0
     assert f"Signed: {waiver}, a waiver of the limit on smallest_class" in capsys.readouterr().out
     signed = waiver.read_text()
@@ -484,6 +489,10 @@ def test_only_a_waiver_that_an_approver_signed_waives_where_that_is_demanded(pro
     assert "has a signature already" in capsys.readouterr().out
     officers.write("Ada", until=clock.today() - timedelta(days=1))
     assert "no approver signed it as it is" in refused(released_again(project, officers, **settings))
+    officers.write("Ada")
+    built = definitions(project, officers, **settings)
+    officers.file.write_text(officers.file.read_text().replace("public_key", "public_keys"))
+    assert "approver 1 needs name, role, and public_key" in failure_of(project.run(built, "anonymized_release"))
     officers.write("Ada")
     assert released_again(project, officers, **settings).success
     (written,) = released(project)

@@ -1,22 +1,25 @@
 """Ways around approvals, rejections and withdrawals that a reviewer found."""
 
+import hashlib
 import json
 import os
 from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import release_steps
-from privacy_assets.release import clock
+from privacy_assets.release import approvals, clock
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.verification import verify_release
 from tests.orchestration import test_approvals
+from tests.orchestration.project import failure_of
 from tests.orchestration.test_approvals import (
     Officers,
     definitions,
@@ -47,8 +50,7 @@ def test_a_rejection_holds_when_approvals_are_no_longer_required(project, office
     project.run(definitions(project, officers))
     assert officers.decide(monkeypatch, "Ada", "--decision", "reject") == 0
     assert "rejected by Ada" in refused(released_again(project, officers, policy=UNAPPROVED))
-    unknown = released_again(project, officers, policy=UNAPPROVED, approvers=None)
-    assert "waits until these decisions are restored or removed" in waits(unknown)
+    assert "rejected by Ada" in refused(released_again(project, officers, policy=UNAPPROVED, approvers=None))
     assert project.everything_released() == []
 
 
@@ -191,3 +193,92 @@ def test_nobody_approves_what_is_still_to_be_declared(project, officers, monkeyp
     assert officers.decide(monkeypatch, "Ada") == 1
     assert "the declaration lacks review_by, which the policy demands: Declare it" in capsys.readouterr().out
     assert officers.decide(monkeypatch, "Ada", "--decision", "reject") == 0
+
+
+def test_an_approver_who_was_shown_another_page_approved_nothing(project, officers, monkeypatch):
+    project.run(definitions(project, officers))
+    waiting = officers.waiting
+    honest = (waiting / "report.html").read_bytes()
+    (waiting / "report.html").write_bytes(honest.replace(b"Students", b"Teachers"))
+    files = json.loads((waiting / "manifest.json").read_text())["files"]
+    digest = hashlib.sha256((waiting / "report.html").read_bytes()).hexdigest()
+    resealed(waiting, files=files | {"report.html": files["report.html"] | {"sha256": digest}})
+    assert officers.decide(monkeypatch, "Ada") == 0
+    assert "who approved was shown another page" in waits(released_again(project, officers))
+    assert b"Teachers" not in (waiting / "report.html").read_bytes()
+    # Files are named after the second of the decision.
+    (approval,) = officers.decided
+    approval.rename(approval.with_name("approval-1.json"))
+    assert officers.decide(monkeypatch, "Ada") == 0
+    assert released_again(project, officers).success
+
+
+def test_a_rejection_that_a_run_has_read_holds_without_its_file(project, officers, monkeypatch):
+    project.run(definitions(project, officers))
+    assert officers.decide(monkeypatch, "Ada", "--decision", "reject") == 0
+    assert "rejected by Ada" in refused(released_again(project, officers))
+    for each in officers.decided:
+        each.unlink()
+    assert "rejected by Ada" in refused(released_again(project, officers))
+    # Also if Ada is no approver any more, or nobody is.
+    officers.write("Grace")
+    assert "rejected by Ada" in refused(released_again(project, officers))
+    assert "rejected by Ada" in refused(released_again(project, officers, policy=UNAPPROVED, approvers=None))
+    assert project.everything_released() == []
+
+
+def test_no_number_of_files_hides_a_rejection(project, officers, monkeypatch):
+    project.run(definitions(project, officers))
+    assert officers.decide(monkeypatch, "Ada") == 0
+    (approval,) = officers.decided
+    for number in range(approvals.MOST_APPROVALS):
+        os.link(approval, approval.with_name(f"approval-0-{number:04}.json"))
+    assert "restored or removed: 1,001 files" in waits(released_again(project, officers))
+
+
+def test_a_list_of_withdrawals_that_lost_its_end_is_found(project, officers):
+    assert project.run(definitions(project, officers, UNAPPROVED)).success
+    (directory,) = released(project)
+    assert main(["withdraw", str(directory), "--reason", REASON]) == 0
+    refused(released_again(project, officers, policy=UNAPPROVED))
+    listed = project.root / "releases" / "withdrawn.jsonl"
+    before = listed.read_text()
+    listed.unlink()
+    assert "lacks entry 1, which an earlier run has read" in failure_of(
+        released_again(project, officers, policy=UNAPPROVED)
+    )
+    listed.write_text(before)
+    assert REASON in refused(released_again(project, officers, policy=UNAPPROVED))
+
+
+def test_an_unused_waiver_does_not_void_what_was_approved(project, officers, monkeypatch):
+    waivers = project.root / "waivers"
+    waivers.mkdir()
+    settings = {"waivers": str(waivers)}
+    project.run(definitions(project, officers, **settings))
+    assert officers.decide(monkeypatch, "Ada") == 0
+    sign(waivers, "0" * 64, 3, metric="smallest_class", limit=5)
+    assert released_again(project, officers, **settings).success
+    (directory,) = released(project)
+    assert verify_release(directory, max_bytes=None, approvers=officers.file).verified
+
+
+def test_approvals_are_asked_for_once_the_declaration_is_complete(project, officers):
+    policy = test_approvals.POLICY.with_required(declaration=("review_by",))
+    said = waits(project.run(definitions(project, officers, policy)))
+    assert "needs 1 approvals, which can be given once the declaration is complete" in said
+    assert "ask Ada" not in said
+
+
+@pytest.mark.parametrize("hidden", [{b"note": b"Ada"}, {b"pandas": b'{"index_columns": [], "attributes": {"a": 1}}'}])
+def test_content_beside_the_table_of_a_parquet_file_is_found(project, officers, hidden):
+    assert project.run(definitions(project, officers, UNAPPROVED)).success
+    (directory,) = released(project)
+    path = directory / "anonymized.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | hidden), path)
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    described = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+    resealed(directory, files=files | {path.name: described})
+    found = verify_release(directory, max_bytes=None)
+    assert "has content beside its table, which nobody has assessed" in "; ".join(found.problems)

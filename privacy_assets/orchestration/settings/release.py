@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -61,7 +60,7 @@ from privacy_assets.release.metrics import (
     UTILITY,
 )
 from privacy_assets.release.policy import TOTAL_EPSILON, Policy, resolve_policy
-from privacy_assets.release.signing import PublicKey, Signer, load_signer, require_cryptography
+from privacy_assets.release.signing import Signer, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
 from privacy_assets.setting_checks import local_path
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
@@ -627,15 +626,11 @@ class ReleaseSettings(Release):
         files = () if self.waivers is None else read_waivers(self.waivers)
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
-        return Waivers(self.name, clock.today(), own, self._signers if self.policy.required.signed_waivers else None)
-
-    @property
-    def _signers(self) -> tuple[PublicKey, ...]:
-        """The keys of those who are approvers today; none if their file cannot be used."""
-        with suppress(InvalidSettingError):
-            people = read_approvers(self.approvers or Path())
-            return tuple(each.key for each in people if each.is_one_on(clock.today()))
-        return ()
+        if not self.policy.required.signed_waivers:
+            return Waivers(self.name, clock.today(), own)
+        people = read_approvers(self.approvers) if own and self.approvers is not None else ()
+        signers = tuple(each.key for each in people if each.is_one_on(clock.today()))
+        return Waivers(self.name, clock.today(), own, signers)
 
     @property
     def undeclared(self) -> str:
