@@ -20,6 +20,11 @@ Columns of few classes come first, so that trees on the others have something to
 group is drawn first, and then multiplies the frequencies of a leaf by factors that give it its own distribution of each
 column, as far as that differs from the others' beyond chance (`privacy_assets.synthesis.kernels.raking`).
 
+**Soft leaves**, optional. A coincidence raises the log-likelihood, too, most of all if it is the best of many cuts. A
+split must then also raise it by the logarithm of the number of possible cuts (the risk inflation criterion [3]_), and
+the shares of classes in a node move towards those of its parent, by what the split had to gain as a share of what it
+gains.
+
 What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
 reproduced as *observed values*, text and categories only if `min_atom` people share them (rarer ones are redrawn
 first). The ends of intervals are observed values, including the smallest and the largest number. Whole records are
@@ -31,13 +36,15 @@ References
    Statistics 21(3), 441-462.
 .. [2] H. Akaike (1974), "A new look at the statistical model identification", IEEE Transactions on Automatic Control
    19(6), 716-723, doi:10.1109/TAC.1974.1100705.
+.. [3] D. P. Foster, E. I. George (1994), "The risk inflation criterion for multiple regression", Annals of Statistics
+   22(4), 1947-1975, doi:10.1214/aos/1176325766.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, sqrt
+from math import ceil, inf, log, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +56,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
 from privacy_assets.synthesis.chunked_scores import chunks_of, generator_of
 from privacy_assets.synthesis.groups import check_group
-from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
+from privacy_assets.synthesis.kernels.class_tree import LEAF, ClassTree, find_leaves, grow_tree
 from privacy_assets.synthesis.kernels.raking import blocks_of, rake
 from privacy_assets.synthesis.margins import (
     DEFAULT_SMOOTHING,
@@ -65,6 +72,8 @@ from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, check_kinds, chec
 
 MAX_CLASSES: Final = 32
 MAX_DISCRETE: Final = 100
+LEAST_UNSEEN: Final = 3.0
+"""Expected donors whose absence is no coincidence: its probability is 5 %."""
 
 
 class SmoothCart:
@@ -86,6 +95,9 @@ class SmoothCart:
         Column of at most 200 values, such as a region, within whose groups the distributions of the other columns are
         to be kept as well. At least half of the people must be in groups of 100; fewer than 300 people per group cause
         a warning. Values are reproduced as observed, and those of fewer than `min_atom` people redrawn, also numbers.
+    soft_leaves : bool
+        Whether leaves move towards what splits have in common: fewer releases are flagged as leaking, and they are
+        worth a little less.
     """
 
     name = "smooth_cart"
@@ -97,6 +109,7 @@ class SmoothCart:
         smoothing: float = DEFAULT_SMOOTHING,
         min_atom: int = MIN_ATOM,
         group: str | None = None,
+        soft_leaves: bool = False,
     ) -> None:
         self._min_people = check_setting(self.name, "min_people", min_people, at_least=1)
         self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
@@ -106,7 +119,9 @@ class SmoothCart:
             )
         if not (group is None or (isinstance(group, str) and group)):
             raise InvalidSettingError(f"`group` of {self.name!r} is {group!r}; expected the name of a column, or None.")
-        self._smoothing, self._group = float(smoothing), group
+        if not isinstance(soft_leaves, bool):
+            raise InvalidSettingError(f"`soft_leaves` of {self.name!r} is {soft_leaves!r}; expected true or false.")
+        self._smoothing, self._group, self._soft_leaves = float(smoothing), group, soft_leaves
         self.redrawn: Mapping[str, RareColumn] = {}
         self._columns: tuple[_Column, ...] = ()
         self._names: pd.Index[Any] = pd.Index([])
@@ -119,6 +134,7 @@ class SmoothCart:
             "smoothing": self._smoothing,
             "min_atom": self._min_atom,
             "group": self._group,
+            "soft_leaves": self._soft_leaves,
         }
 
     def fit(
@@ -166,9 +182,12 @@ class SmoothCart:
                 progress()
             classes[i] = np.searchsorted(firsts[place], cells[place], side="right") - 1
             n_classes = len(firsts[place])
-            tree = grow_tree(classes[:i], classes[i], weights, float(leaf), float(n_classes - 1))
+            n_cuts = sum(len(firsts[before]) - 1 for before in order[:i]) if self._soft_leaves else 1
+            min_gain = n_classes - 1 + log(max(n_cuts, 1))
+            tree = grow_tree(classes[:i], classes[i], weights, float(leaf), min_gain)
             leaves = find_leaves(tree, classes[:i])
             donors = _counted(leaves, len(tree.feature), classes[i], n_classes)
+            donors = softened(tree, donors, min_gain) if self._soft_leaves else donors
             factors = _factors(donors, leaves, classes[0], classes[i], weights, leaf) if self._group and i else None
             made.append(_Column(place, tree, donors, factors, firsts[place], margins[place], dtypes.iloc[place]))
         self._names, self._columns = table.columns, tuple(made)
@@ -205,7 +224,7 @@ class _Column:
     tree: ClassTree
     """On the classes of the columns drawn before it."""
     donors: NDArray[np.float64]
-    """By node of the tree and class; inner nodes are without donors."""
+    """By node of the tree and class, in records, of which some are the parents'; inner nodes are without donors."""
     factors: NDArray[np.float64] | None
     """By group and class, if there are groups."""
     first_cells: NDArray[np.intp]
@@ -228,6 +247,29 @@ def _weights(n_rows: int, whose: NDArray[np.intp] | None) -> NDArray[np.float64]
         return np.ones(n_rows)
     _, own, n_own = np.unique(whose, return_inverse=True, return_counts=True)
     return np.asarray(1 / n_own[own])
+
+
+def softened(tree: ClassTree, donors: NDArray[np.float64], min_gain: float) -> NDArray[np.float64]:
+    """Return the donors of leaves, of shape (n_nodes, n_classes), with shares of classes nearer to the parents'.
+
+    A node takes the share ``min_gain`` / gain of its split from its parent, which moved before. A class without donors
+    in the node takes part only if `LEAST_UNSEEN` would be expected there, so that a class that others exclude stays
+    excluded.
+    """
+    counts, inner = donors.copy(), np.flatnonzero(tree.feature != LEAF)
+    for node in inner[::-1]:
+        counts[node] = counts[tree.left[node]] + counts[tree.left[node] + 1]
+    n_donors = counts.sum(axis=1)
+    shares = counts / n_donors[:, None]
+    for node in inner:
+        moved = min(min_gain / tree.gain[node], 1.0)
+        for child in (tree.left[node], tree.left[node] + 1):
+            is_possible = (counts[child] > 0) | (moved * shares[node] * n_donors[child] >= LEAST_UNSEEN)
+            parents = np.where(is_possible, shares[node], 0.0)
+            shares[child] += moved * (parents / parents.sum() - shares[child])
+    shares[inner] = 0.0
+    made: NDArray[np.float64] = shares * n_donors[:, None]
+    return made
 
 
 def even_places(groups: NDArray[np.integer[Any]], n_groups: int, random: np.random.Generator) -> NDArray[np.float64]:

@@ -15,7 +15,8 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.examples.rand_hie import load_rand_hie
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.synthesis.chunked_scores import chunks_of
-from privacy_assets.synthesis.smooth_cart import SmoothCart, draw_classes, even_places
+from privacy_assets.synthesis.kernels.class_tree import find_leaves, grow_tree
+from privacy_assets.synthesis.smooth_cart import SmoothCart, draw_classes, even_places, softened
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
 from privacy_assets.utility.assess import assess_utility
@@ -159,15 +160,69 @@ def test_a_place_at_the_end_of_a_group_stays_in_it():
     assert draw_classes(np.array([0, 1, 2]), donors, Last()).tolist() == [1, 2, 0]
 
 
+def softened_by_path(tree, donors, min_gain):
+    """Return the shares of a leaf by walking to it from the root, with plain lists."""
+    parent = {int(tree.left[node]) + side: node for node in np.flatnonzero(tree.feature >= 0) for side in (0, 1)}
+
+    def below(node):
+        if tree.feature[node] < 0:
+            return list(donors[node])
+        return [a + b for a, b in zip(below(tree.left[node]), below(tree.left[node] + 1), strict=True)]
+
+    def shares(node):
+        counts = below(node)
+        own = [count / sum(counts) for count in counts]
+        if node not in parent:
+            return own
+        moved = min(1.0, min_gain / tree.gain[parent[node]])
+        parents = [
+            share if count > 0 or moved * share * sum(counts) >= 3 else 0.0
+            for share, count in zip(shares(parent[node]), counts, strict=True)
+        ]
+        return [(1 - moved) * a + moved * b / sum(parents) for a, b in zip(own, parents, strict=True)]
+
+    made = np.zeros(donors.shape)
+    for leaf in np.flatnonzero(tree.feature < 0):
+        made[leaf] = np.array(shares(int(leaf))) * donors[leaf].sum()
+    return made
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 400), n_classes=st.integers(1, 6), least=st.floats(0, 20))
+def test_leaves_move_towards_their_parents_as_by_walking_down(seed, n, n_classes, least):
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 5, (3, n)).astype(np.uint8)
+    target = ((codes.sum(axis=0) + random.integers(0, 3, n)) % n_classes).astype(np.uint8)
+    tree = grow_tree(codes, target, np.ones(n), 5.0, 1.0)
+    leaves = find_leaves(tree, codes)
+    donors = np.zeros((len(tree.feature), n_classes))
+    np.add.at(donors, (leaves, target), 1.0)
+    made = softened(tree, donors, least)
+    np.testing.assert_allclose(made, softened_by_path(tree, donors, least), atol=1e-9)
+    np.testing.assert_allclose(made.sum(axis=1), donors.sum(axis=1))
+    np.testing.assert_allclose(softened(tree, donors, 0.0), donors)
+
+
+def test_what_others_exclude_stays_excluded():
+    random = np.random.default_rng(0)
+    sex, age = random.choice(["m", "f"], 3000), random.integers(18, 90, 3000)
+    births = np.where((sex == "f") & (age < 45), random.integers(0, 5, 3000), 0)
+    table = pd.DataFrame({"sex": sex, "age": age, "births": births})
+    made = synthesize(table, method="smooth_cart", seed=0, settings={"soft_leaves": True})
+    assert not (made["sex"].eq("m") & made["births"].gt(0)).any()
+
+
 @NEEDS_TREES
-def test_a_table_has_the_leaves_of_scikit_learn():
+@pytest.mark.parametrize("is_soft", [False, True])
+def test_a_table_has_the_leaves_of_scikit_learn(is_soft):
     from sklearn.tree import DecisionTreeClassifier
 
     table = every_kind(3000)
-    made, n_leaves = fitted(table, smoothing=0.3), []
+    made, n_leaves = fitted(table, smoothing=0.3, soft_leaves=is_soft), []
     leaf, classes = max(20, math.ceil(0.3 * 3000**0.5)), classes_of(table, made)
     for i, column in enumerate(made._columns):
         n_classes, predictors = len(column.first_cells), classes[:, :i].astype(np.float32)
+        n_cuts = max(1, sum(len(each.first_cells) - 1 for each in made._columns[:i])) if is_soft else 1
         leaves = [leaf_of(column.tree, row[:i]) for row in classes.tolist()]
         n_leaves.append(len(set(leaves)))
         if i == 0 or n_classes == 1:
@@ -176,7 +231,7 @@ def test_a_table_has_the_leaves_of_scikit_learn():
         theirs = DecisionTreeClassifier(
             criterion="entropy",
             min_weight_fraction_leaf=leaf / 3000,
-            min_impurity_decrease=(n_classes - 1) / 3000 / math.log(2),
+            min_impurity_decrease=(n_classes - 1 + math.log(n_cuts)) / 3000 / math.log(2),
             random_state=0,
         ).fit(predictors, classes[:, i])
         assert same_groups(leaves, theirs.apply(predictors).tolist())

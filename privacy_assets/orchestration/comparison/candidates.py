@@ -24,8 +24,8 @@ def standard_candidates(release: ReleaseSettings, table: pd.DataFrame) -> tuple[
     """Return the standard candidates of the sides that the policy protects, alternating between sides.
 
     Anonymized: k from 2 to 50; with sensitive columns also l = 2 and t; along hierarchies if all quasi-identifiers have
-    one. Synthetic: every built-in synthesizer, the default first, CART with leaves of 20 to 300, also generalized.
-    Classes larger than half of the people are left out.
+    one. Synthetic: every built-in synthesizer, the default first and with soft leaves, CART with leaves of 20 to 300,
+    also generalized. Classes larger than half of the people are left out.
     """
     n_people = len(table) if release.contract.person is None else table[release.contract.person].nunique()
     by_side = [
@@ -60,6 +60,7 @@ def _anonymized(release: ReleaseSettings, n_people: int) -> Iterator[Candidate]:
 def _synthetic(release: ReleaseSettings, n_people: int) -> Iterator[Candidate]:
     methods = sorted(SYNTHESIZERS, key=lambda method: method != DEFAULT_SYNTHESIZER)
     plain = [Synthesis(method=method) for method in methods if method != "cart"]
+    plain.insert(1, Synthesis(settings={"soft_leaves": True}))
     trees = {leaf: Synthesis(method="cart", settings={"min_samples_leaf": leaf}) for leaf in LEAVES}
     yield from (Candidate(synthetic=each) for each in (*plain, *trees.values()))
     if not release.contract.columns_with_role("quasi_identifier"):

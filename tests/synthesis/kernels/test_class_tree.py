@@ -50,10 +50,12 @@ def test_every_node_has_the_best_of_all_splits_or_there_is_none(table, min_peopl
         best = max(found.values(), default=0.0)
         if tree.feature[node] < 0:
             assert best <= min_gain + TIE
+            assert tree.gain[node] == 0
         else:
             taken = found[int(tree.feature[node]), int(tree.threshold[node])]
             assert taken > min_gain - TIE
             assert taken > best - TIE
+            assert abs(taken - tree.gain[node]) < TIE
 
 
 @settings(max_examples=examples(50), deadline=None)
