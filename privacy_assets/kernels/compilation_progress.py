@@ -1,4 +1,4 @@
-"""Reports of compiling: one line in the log, or progress for a function that requests it."""
+"""Reports of compiling: its begin, a count now and then, and its end, in the log or for a function that requests it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-SECONDS_BETWEEN_LINES = 2.0
+SECONDS_BETWEEN_LINES = 20.0
 FIRST_LINE = (
     "Compiling functions for this processor, which takes some seconds: Numba's cache does not have them. In an image, "
     "run `privacy_assets warm-up` when it is built."
@@ -58,12 +58,18 @@ progress = CompilationProgress()
 
 @contextmanager
 def reported_to(report: Report) -> Iterator[None]:
-    """Report compiling in any thread to a function instead of the log, while the block runs.
+    """Report compiling in any thread to a function instead of the log, while the block runs, and its end after it.
 
     Its exceptions are ignored.
     """
     progress.reports.append(report)
+    before = progress.n_functions
     try:
         yield
     finally:
         progress.reports.remove(report)
+        if progress.n_functions > before:
+            with suppress(Exception):
+                report(
+                    logging.INFO, f"Compiled {progress.n_functions - before} functions; the next run has them."
+                )
