@@ -104,7 +104,7 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
             report, statistics = measure_anonymity(anonymization, contract, table, subject, losses, engine)
         figures = figures_of(ANONYMITY, {ANONYMITY: report.to_header(), STATISTICS: statistics})
         failed = models_that_fail(anonymization, report)
-        shown = {name: value for name, value in figures.items() if value is not None}
+        shown = score_metadata(figures)
         if failed:
             yield dg.AssetCheckResult(
                 check_name=CLASSES_CHECK, passed=False, metadata=shown, description="; ".join(failed)
@@ -116,14 +116,14 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
         made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
         yield stored_artifact(
             artifact,
-            table_metadata(
+            {"classes": report.n_classes, **shown}
+            | table_metadata(
                 anonymization.table,
                 artifact.fingerprints["table"],
                 _roles_of(release, anonymization),
                 (release.key(made_of), original_columns(anonymization)),
                 release.contract.descriptions,
             )
-            | score_metadata({"classes": report.n_classes, **shown})
             | picture_metadata(drawn_classes(anonymization, table, settings.pictured))
             | {MADE_WITH: settings_metadata(made_with), MADE_OF: dg.MetadataValue.json(dict(artifact.made_of))},
         )

@@ -40,7 +40,7 @@ from privacy_assets.orchestration.settings.sources import TableSource, read_sour
 from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import AUTO, SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
-from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, NOT_ACCEPTED, score_metadata
+from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     RESOURCES,
@@ -57,7 +57,7 @@ from privacy_assets.pipeline.measure import figures_in_manifest, prepared_tables
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import Policy
-from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_score, risk_level
+from privacy_assets.release.ratings import RISK_LEVELS, mitigation, risk_level
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.stored_model import from_artifact
@@ -424,8 +424,9 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
     if score is not None:
         is_met = "privacy_risk_score" not in failed
         level = risk_level(score)
+        outcome = "it fails no limit; the release decides on the others" if is_met else "the policy does not accept it"
         found = {
-            FOUND: f"The privacy_risk_score is {number(score)}: {rate_score(score) if is_met else NOT_ACCEPTED}.",
+            FOUND: f"The privacy_risk_score is {number(score)}: {outcome}.",
             ADVICE: " ".join(level.strategies) if is_met else mitigation(score),
             **({"risk_level": level.name} if is_met or level != RISK_LEVELS[-1] else {}),
         }
@@ -436,7 +437,7 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
     return (
         found
         | limits_metadata(policy, "synthetic", figures)
-        | score_metadata(dict(assessment.scores) | figures, failed)
+        | score_metadata(dict(assessment.scores) | figures)
         | picture_metadata(pictures)
     )
 

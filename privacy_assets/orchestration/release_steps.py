@@ -30,6 +30,7 @@ from privacy_assets.orchestration.shown.metadata import (
     FOUND,
     RELEASE_DIRECTORY,
     VERDICTS,
+    refusal_on_its_asset,
     table_metadata,
     verdict_result,
     verdict_table,
@@ -130,6 +131,8 @@ def limit_checks(
             nearest = say_nearest(storage, side)
             page = _page_of_checks(context, storage, side, name_of_checks, decided, nearest)
             refusal = {NEAREST: nearest, **page}
+            released = release.key(f"{side}_release")
+            yield refusal_on_its_asset(released, storage.partition_key, decided, refusal, key)
         for verdict in decided:
             yield verdict_result(key, verdict, refusal if verdict.blocks else None)
         if unrecorded is not None:

@@ -260,7 +260,7 @@ def test_what_waits_for_people_and_what_they_decide_shows_no_cell(project, capfd
     required = {"approvals": 1, "declaration": ("purpose",)}
     asked = ["--statement", "Very small risk for them", "--key", str(private)]
     assert not project.run(anonymized(project, about=about, required=required)).success
-    assert_nothing_leaked(project, capfd, "waits: the declaration lacks purpose|waits for 1 of 1 approvals")
+    assert_nothing_leaked(project, capfd, "released yet: the declaration lacks purpose|waits for 1 of 1 approvals")
     definitions = anonymized(project, about=about | {"declaration": {"purpose": "Teaching"}}, required=required)
     assert not project.run(definitions, "anonymized_release").success
     (waiting,) = (path.parent for path in (project.private / "pending").rglob("manifest.json"))

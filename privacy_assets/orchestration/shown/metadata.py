@@ -1,7 +1,7 @@
 """Metadata of assets: counts, columns with their roles, figures and verdicts, without cells."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import dagster as dg
@@ -11,7 +11,6 @@ from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.outcomes import in_words
-from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
 NAMESPACE = "privacy_assets"
 FINGERPRINT = f"{NAMESPACE}/fingerprint"
@@ -22,13 +21,6 @@ REFUSES = "refuses"
 MOST_ADVICE_SHOWN = 40
 MOST_OPTIONS_SHOWN = 60
 LONGEST_REASON = 300
-RATINGS: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "privacy_risk_score": ("score_rating", rate_score),
-    "identification_rate": ("identification_rating", rate_identification),
-    "baseline_protection": ("baseline_rating", rate_baseline),
-}
-NOT_ACCEPTED = "the policy does not accept it"
-"""Instead of a rating on a general scale, which the limit of the policy would contradict."""
 # An event can have 100 KB in total.
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
@@ -82,13 +74,34 @@ def _shown_columns(table: pd.DataFrame) -> list[str]:
     return shown
 
 
-def score_metadata(scores: Mapping[str, Any], failed: Collection[str] = ()) -> dict[str, Any]:
-    """Show the scores of an assessment in their order, with ratings, except of those that fail their limit."""
-    shown = {name: value for name, value in scores.items() if isinstance(value, int | float | str)}
-    for name, (rating, rate) in RATINGS.items():
-        if scores.get(name) is not None:
-            shown[rating] = NOT_ACCEPTED if name in failed else rate(scores[name])
-    return shown
+def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Show the scores of an assessment in their order, without ratings: other conditions may refuse the release."""
+    return {
+        name: _short_number(value) if isinstance(value, float) else value
+        for name, value in scores.items()
+        if isinstance(value, int | float | str)
+    }
+
+
+def _short_number(value: float) -> float:
+    """Round to three significant digits, and numbers above 100 to whole ones."""
+    return float(f"{value:.3g}") if abs(value) < 100 else float(round(value))
+
+
+def refusal_on_its_asset(
+    key: dg.AssetKey, partition: str | None, decided: Sequence[Verdict], refusal: Mapping[str, Any], failed: dg.AssetKey
+) -> dg.AssetObservation:
+    """Return what the asset of a release shows if checks on another asset refused it, before its step began."""
+    blocking = [verdict for verdict in decided if verdict.blocks]
+    found = "; ".join(verdict.reason for verdict in blocking)
+    shown: dict[str, Any] = {
+        FOUND: found,
+        ADVICE: " ".join(dict.fromkeys(verdict.advice for verdict in blocking)),
+        "refused_by_checks_of": dg.MetadataValue.asset(failed),
+        **refusal,
+        VERDICTS: verdict_table(decided),
+    }
+    return dg.AssetObservation(key, f"Refused: {found}", partition=partition, metadata=shown)
 
 
 def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
@@ -178,7 +191,7 @@ def verdict_result(key: dg.AssetKey, verdict: Verdict, more: Mapping[str, Any] |
     if verdict.advice:
         shown[ADVICE] = verdict.advice
     if verdict.value is not None:
-        shown["score"] = float(verdict.value)
+        shown["score"] = _short_number(float(verdict.value))
     if verdict.limit is not None:
         shown["limit"] = float(verdict.limit)
     return dg.AssetCheckResult(

@@ -2,17 +2,17 @@
 
 import dagster as dg
 import pandas as pd
-import pytest
 from dagster_shared.serdes import serialize_value
 
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.orchestration.shown.metadata import (
-    NOT_ACCEPTED,
     advice_table,
+    refusal_on_its_asset,
     score_metadata,
     settings_metadata,
     table_metadata,
 )
+from privacy_assets.release.gate import Verdict
 
 # Pictures take what is left.
 MOST_BYTES = 60_000
@@ -75,16 +75,20 @@ def test_figures_of_an_advice_keep_all_their_digits():
     assert record.data == {"columns": "age, sex", "maximum_semantic_risk": 0.2504, "chance": 1 / 3}
 
 
-@pytest.mark.parametrize(
-    ("name", "rating", "value"),
-    [
-        ("privacy_risk_score", "score_rating", 0.05),
-        ("identification_rate", "identification_rating", 0.005),
-        ("baseline_protection", "baseline_rating", 0.99),
-    ],
-)
-def test_a_figure_that_fails_its_limit_is_not_rated_by_a_scale(name, rating, value):
-    assert score_metadata({name: value}, {name})[rating] == NOT_ACCEPTED
-    rated = score_metadata({name: value}, {"another"})[rating]
-    assert rated not in (NOT_ACCEPTED, "")
-    assert score_metadata({name: None}, {name}) == {}
+def test_figures_have_three_digits_and_no_rating():
+    scores = {"privacy_risk_score": 0.0512345, "people": 12_345, "ratio": 1_234.5, "verdict": "no", "unknown": None}
+    shown = score_metadata(scores)
+    assert shown == {"privacy_risk_score": 0.0512, "people": 12_345, "ratio": 1_234.0, "verdict": "no"}
+
+
+def test_a_refusal_by_checks_of_another_asset_names_it_with_reasons_and_advice():
+    decided = [
+        Verdict("a_is_small", False, "error", "a is 3; expected below 2", "Take fewer.", "a", 3, 2),
+        Verdict("b_is_small", True, "error", "b is 1"),
+        Verdict("c_is_small", False, "warn", "c is 3"),
+    ]
+    said = refusal_on_its_asset(dg.AssetKey("release"), "2026", decided, {"page": "p"}, dg.AssetKey("checked"))
+    assert (said.description, said.partition) == ("Refused: a is 3; expected below 2", "2026")
+    assert said.metadata["advice"].value == "Take fewer."
+    assert said.metadata["refused_by_checks_of"].asset_key == dg.AssetKey("checked")
+    assert [each.data["result"] for each in said.metadata["verdicts"].records] == ["refuses", "warns", "passed"]
