@@ -107,6 +107,7 @@ PUBLIC_NAMES = {
         "MatchedCandidates",
         "audit_linkage",
         "evaluate_linker",
+        "is_compatible",
         "link_by_distance",
         "link_by_fellegi_sunter",
         "match_candidates",

@@ -8,6 +8,7 @@ _PUBLIC_NAMES = {
     "MatchedCandidates": "linkage.matching",
     "audit_linkage": "linkage.audit",
     "evaluate_linker": "linkage.evaluation",
+    "is_compatible": "linkage.compatibility",
     "link_by_distance": "linkage.distance",
     "link_by_fellegi_sunter": "linkage.fellegi_sunter",
     "match_candidates": "linkage.matching",

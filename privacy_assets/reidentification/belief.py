@@ -129,8 +129,8 @@ class BeliefFunction:
         Notes
         -----
         Mass of A and B goes to their intersection; mass that would go to the empty set is removed, and the rest is
-        scaled to 1 (Shafer 1976). This is the recursion of Definition 28. Dempster's rule is not acceptable in the
-        sense of Definition 27 for all belief functions: check with `is_acceptable_combination_of`.
+        scaled to 1 (Shafer 1976). The rule is not acceptable in the sense of Definition 27 for all belief functions, as
+        `combine_acceptably` is.
         """
         combined = self
         for other in others:
@@ -147,6 +147,32 @@ class BeliefFunction:
                 )
             combined = BeliefFunction({focal: fsum(own) / total for focal, own in products.items()})
         return combined
+
+    def combine_acceptably(self, *others: BeliefFunction) -> BeliefFunction:
+        """Combine with other evidence, one after the other, so that no truth that all of it admits is contradicted.
+
+        Each step is an acceptable combination (Definition 27) under every true probability with which both belief
+        functions are compatible; together they are the recursion of Definition 28. Sources may depend on each other.
+
+        Raises
+        ------
+        ConflictError
+            If no probability is compatible with both.
+        InvalidSettingError
+            If more than 4,000 unions of focal sets would have to be compared.
+
+        Notes
+        -----
+        Of the masses of the focal sets and their intersections that are compatible with every such truth, it takes
+        those of the least nonspecificity, by linear programs (HiGHS). Categorical belief is intersected. In general the
+        order of more than two matters, and other masses may be as specific.
+        """
+        from privacy_assets.reidentification.acceptable_combination import combine_acceptably
+
+        masses: Mapping[frozenset[int], float] = self.masses
+        for other in others:
+            masses = combine_acceptably(masses, other.masses)
+        return BeliefFunction(masses)
 
     def condition(self, records: Iterable[int]) -> BeliefFunction:
         """Take into account that the true record is one of ``records``, and nothing else (section 4.3).

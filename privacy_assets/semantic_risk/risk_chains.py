@@ -26,7 +26,8 @@ class RiskChains(NamedTuple):
     ----------
     chains : DataFrame
         One row per concept of a chain, from its start upwards: ``chain`` (number), ``step``, ``attributes`` (names),
-        ``records`` of the concept, and ``added``: those that the concept below it lacks.
+        ``records`` of the concept, ``added``: those that the concept below it lacks, and ``risk``: 1 / added, the risk
+        associated with the chain, r_C, of these records (Definition 3.2 of the source).
     n_starts : int
         Number of concepts at which chains start, including chains that are not listed.
     is_complete : bool
@@ -121,6 +122,7 @@ def _describe(context: FormalContext, found: list[list[tuple[bytes, int]]]) -> p
             "attributes": names_of(context, intents),
             "records": total - (total[first] - added[first])[chain],
             "added": added,
+            "risk": 1.0 / added,
         }
     )
 

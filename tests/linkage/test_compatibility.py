@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.linkage.compatibility import group, is_compatible, least_slack
 from privacy_assets.linkage.uniform_compatibility import Side, _Program, decide_by_program, decide_quickly
 from tests.examples import examples
-from tests.linkage.all_pairs import group, is_compatible, least_slack
 from tests.reference import reidentification as reference
 
 
@@ -96,6 +98,30 @@ def test_hundreds_of_different_claims_need_few_bounds():
     program = _Program(Side.of(claimed[:200]), Side.of(claimed[200:]))
     assert program.decide(1e-7)
     assert program.n_rows < 400 * 200 / 10
+
+
+@pytest.mark.parametrize(
+    ("truth", "claims", "tolerance", "match"),
+    [
+        ([0.5, 0.5], [1.0], 0, r"the shapes \(2,\) and \(1,\)"),
+        ([0.5, 0.4], [0.5, 0.5], 0, "not probabilities"),
+        ([0.5, 0.5], [1.5, -0.5], 0, "not probabilities"),
+        ([0.5, np.nan], [0.5, 0.5], 0, "not probabilities"),
+        ([[1.0]], [[1.0]], 0, "not probabilities"),
+        ([], [], 0, "not probabilities"),
+        ([1.0], [1.0], 1.0, "tolerance is 1.0"),
+    ],
+)
+def test_what_are_no_probabilities_of_the_same_records_is_refused(truth, claims, tolerance, match):
+    with pytest.raises(InvalidSettingError, match=match):
+        is_compatible(truth, claims, tolerance=tolerance)
+
+
+def test_too_many_different_probabilities_are_refused_unless_the_truth_is_uniform():
+    claims = np.arange(1, 1_001) / np.arange(1, 1_001).sum()
+    assert is_compatible(np.full(1_000, 1 / 1_000), np.full(1_000, 1 / 1_000))
+    with pytest.raises(InvalidSettingError, match="1000 distinct pairs .* at most 100,000"):
+        is_compatible(claims[::-1], claims)
 
 
 def test_links_and_supersets():

@@ -14,9 +14,9 @@ import pytest
 
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.linkage.compatibility import is_compatible
 from privacy_assets.reidentification.belief import BeliefFunction
 from privacy_assets.reidentification.candidate_index import CandidateIndex
-from tests.linkage.all_pairs import is_compatible
 from tests.reference import reidentification as reference
 from tests.shared_data import golden_file
 

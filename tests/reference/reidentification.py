@@ -87,6 +87,27 @@ def least_miss(truth, claimed):
     ).fun
 
 
+def least_nonspecificity(first, second):
+    """Of masses of focal sets and their intersections that no probability compatible with both contradicts.
+
+    Every event is bounded by its smallest probability; None if no probability is compatible with both.
+    """
+    records = sorted(set().union(*first, *second))
+    events = [event for event in subsets(records) if event]
+    has = np.array([[x in event for x in records] for event in events], float)
+    believed = [-max(belief(first, event), belief(second, event)) + 1e-12 for event in events]
+    lowest = []
+    for row in has:
+        found = linprog(row, A_ub=-has, b_ub=believed, A_eq=[[1] * len(records)], b_eq=[1], method="highs")
+        if found.status == 2:
+            return None
+        lowest.append(found.fun)
+    focal = sorted({*first, *second, *(a & b for a in first for b in second)} - {frozenset()}, key=sorted)
+    inside = np.array([[own <= event for own in focal] for event in events], float)
+    sizes = [log(len(own)) for own in focal]
+    return linprog(sizes, A_ub=inside, b_ub=lowest, A_eq=[[1] * len(focal)], b_eq=[1], method="highs").fun
+
+
 def perfect_matchings(candidates_of_row, n):
     """All ways to give each released row an original of its own."""
 

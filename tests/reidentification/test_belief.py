@@ -1,6 +1,8 @@
+import math
 from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -124,6 +126,79 @@ def test_what_two_releases_say_of_a_record_is_acceptable_where_the_truth_is_in_b
     # Dempster's rule lets two weak hints add up to more than the truth admits.
     hint = BeliefFunction({frozenset([1]): 0.5, frozenset([1, 2]): 0.5})
     assert not hint.combine(hint).is_acceptable_combination_of([hint, hint], {1: 0.5, 2: 0.5})
+
+
+@given(masses(), masses())
+@settings(max_examples=examples(60), deadline=None)
+def test_an_acceptable_combination_is_as_specific_as_all_common_truths_allow(first, second):
+    functions = [BeliefFunction(each) for each in (first, second)]
+    least = reference.least_nonspecificity(*({own: m for own, m in each.items() if m} for each in (first, second)))
+    if least is None:
+        with pytest.raises(ConflictError, match="no probability is compatible with both"):
+            functions[0].combine_acceptably(functions[1])
+        return
+    assert functions[0].combine_acceptably(functions[1]).nonspecificity() == pytest.approx(least, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def random_pairs():
+    """300 pairs of belief functions of 2 to 4 records, with a truth that is compatible with both."""
+    rng = np.random.default_rng(1)
+    pairs = []
+    for _ in range(300):
+        n = int(rng.integers(2, 5))
+        truth = rng.dirichlet(np.ones(n))
+        own = []
+        for _ in range(2):
+            moved = {}
+            for record in range(n):
+                for _ in range(2):
+                    focal = frozenset(np.flatnonzero(rng.random(n) < 0.5).tolist()) | {record}
+                    moved[focal] = moved.get(focal, 0) + truth[record] / 2
+            own.append(BeliefFunction(moved))
+        pairs.append((own, dict(enumerate(truth.tolist()))))
+    return pairs
+
+
+def test_dempsters_rule_contradicts_the_truth_of_176_of_300_random_pairs(random_pairs):
+    assert sum(not own[0].combine(own[1]).is_compatible_with(truth) for own, truth in random_pairs) == 176
+
+
+def test_the_acceptable_combination_contradicts_none_of_them(random_pairs):
+    for own, truth in random_pairs:
+        assert own[0].combine_acceptably(own[1]).is_acceptable_combination_of(own, truth)
+
+
+def test_definition_28_and_proposition_29_of_several_sources(random_pairs):
+    """Specificity never falls, and a probability among the sources is what the combination becomes."""
+    for own, truth in random_pairs[:20]:
+        certain = BeliefFunction({frozenset([record]): share for record, share in truth.items()})
+        sources, n_before = [own[0], own[1], BeliefFunction.categorical(truth), certain], float("inf")
+        for r in range(1, 5):
+            combined = sources[0].combine_acceptably(*sources[1:r])
+            assert combined.is_compatible_with(truth)
+            assert combined.nonspecificity() <= n_before + 1e-9
+            n_before = combined.nonspecificity()
+        assert combined.masses == pytest.approx(certain.masses, abs=1e-9)
+
+
+def test_evidence_that_depends_on_itself_adds_nothing_and_sets_are_intersected():
+    hint = BeliefFunction({frozenset([1]): 0.5, frozenset([1, 2]): 0.5})
+    assert hint.combine_acceptably(hint).masses == pytest.approx(hint.masses)
+    many = [BeliefFunction.categorical(range(start, start + 50_000)) for start in (0, 20_000)]
+    assert many[0].combine_acceptably(many[1]).masses == {frozenset(range(20_000, 50_000)): 1.0}
+    # No one set of pairs of focal sets suits both truths, (0, 1/2, 1/2, 0) and (1/2, 0, 0, 1/2).
+    halves = [BeliefFunction({frozenset(own): 0.5 for own in two}) for two in (((0, 1), (2, 3)), ((0, 2), (1, 3)))]
+    both = halves[0].combine_acceptably(halves[1])
+    assert both.nonspecificity() == pytest.approx(math.log(2))
+    for truth in ({1: 0.5, 2: 0.5}, {0: 0.5, 3: 0.5}):
+        assert both.is_acceptable_combination_of(halves, truth)
+
+
+def test_too_many_unions_to_bound_are_refused():
+    chain = BeliefFunction({frozenset([record, record + 1]): 1 / 16 for record in range(16)})
+    with pytest.raises(InvalidSettingError, match="16 and 16 focal sets have more than 4,000 unions"):
+        chain.combine_acceptably(chain)
 
 
 @given(masses())

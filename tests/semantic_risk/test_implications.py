@@ -261,6 +261,9 @@ def test_chains_are_those_of_the_lattice(drawn, largest):
     assert sorted(map(str, ([sorted(e) for e in chain] for chain in own))) == sorted(
         map(str, ([sorted(e) for e in chain] for chain in expected))
     )
+    # r_C of Definition 3.2: of the first concept, and of those that each next one adds.
+    of_chains = [1 / len(upper - lower) for chain in own for lower, upper in zip([frozenset(), *chain], chain)]  # noqa: B905
+    assert found.chains["risk"].tolist() == of_chains
 
 
 def test_chains_beyond_the_number_wanted_are_counted_not_listed():
