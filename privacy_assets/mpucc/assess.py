@@ -40,7 +40,9 @@ from privacy_assets.mpucc.settings import (
     DEFAULT_MAX_COMBINATIONS,
     DEFAULT_RENYI_ALPHA,
     DEFAULT_SETTINGS,
+    LIVE_CLASSES,
     MpuccSettings,
+    Pruning,
     largest_size,
 )
 from privacy_assets.mpucc.strangers import scores_of_strangers
@@ -161,6 +163,7 @@ def assess_mpuccs(
     min_entropy_delta: float = 0.0,
     field_decay_factor: float = DEFAULT_DECAY_FACTOR,
     renyi_alpha: float = DEFAULT_RENYI_ALPHA,
+    pruning: Pruning = LIVE_CLASSES,
     numeric_precision: NumericPrecision = None,
     datetime_precision: DatetimePrecision = None,
     n_cols: Sequence[int] | None = None,
@@ -194,6 +197,9 @@ def assess_mpuccs(
         Weight lost per further column, in (0, 1], for ``weighted_collision``.
     renyi_alpha : float
         Order of the entropy, 0 or more; infinity is allowed.
+    pruning : {"live_classes", "mutual_information"}
+        What is not extended: combinations that cannot identify anybody else, or, in addition, those of two or more
+        columns with a negative mutual information, as in the source. That is a heuristic, too.
     numeric_precision, datetime_precision, deduplicate, person, parts, invented
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
     n_cols : sequence of int, optional
@@ -232,6 +238,7 @@ def assess_mpuccs(
         min_entropy_delta=min_entropy_delta,
         field_decay_factor=field_decay_factor,
         renyi_alpha=renyi_alpha,
+        pruning=pruning,
         calculate_baseline=calculate_baseline,
         max_combinations=max_combinations,
         n_matched_samples=n_matched_samples,

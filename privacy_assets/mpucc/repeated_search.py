@@ -48,7 +48,7 @@ class RepeatedSearch:
         """
         give_back_memory()
         changed = _changed(self.tables, place, new_codes)
-        is_heuristic = self.settings.min_entropy_delta > 0
+        is_heuristic = self.settings.search == "heuristic"
         if is_heuristic or self.tables.deduplicate:
             grouped = _with_equal_rows_once(changed)
         if is_heuristic:

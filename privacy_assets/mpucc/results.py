@@ -19,7 +19,7 @@ from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
-from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
+from privacy_assets.mpucc.settings import MUTUAL_INFORMATION, MpuccSettings, count_combinations
 
 MOST_RECORDS = 400
 FEWEST_RECORDS = 50
@@ -133,7 +133,7 @@ class SyntheticSearch:
         """
         largest = self.max_size if max_size is None else max_size
         settings = self.settings
-        needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
+        needs_entropy = settings.search == "heuristic" or (with_profile and settings.shows_entropy)
         asked = SearchInput(
             *self._coded(other),
             largest,
@@ -144,6 +144,7 @@ class SyntheticSearch:
             max_combinations=max_combinations,
             alpha=settings.renyi_alpha if needs_entropy else None,
             min_entropy_gain=settings.min_entropy_delta,
+            by_information=settings.pruning == MUTUAL_INFORMATION,
             with_profile=with_profile,
         )
         return find_mpuccs_by(self.engine, asked, self.n_threads, self._reporter(stage, largest))
@@ -337,13 +338,14 @@ def describe_tree(search: SyntheticSearch, found: SearchResult) -> pd.DataFrame:
     ratio = np.minimum(np.divide(protection, baseline, out=np.zeros(n_checked), where=baseline > 0), 1.0)
     pruned_by = np.full(n_checked, None, object)
     pruned_by[found.was_exhausted] = "exhausted"
+    pruned_by[found.was_stopped] = MUTUAL_INFORMATION
     pruned_by[~found.was_searched] = "entropy"
     tree = pd.DataFrame(
         {
             "check_order": np.arange(1, n_checked + 1),
             "field_combo": _field_combos(search, found),
             "combo_size": found.sizes,
-            "is_pruned": found.was_exhausted | ~found.was_searched,
+            "is_pruned": found.was_exhausted | found.was_stopped | ~found.was_searched,
             "pruned_by": pd.Series(pruned_by, dtype=object),
             "mpuccs_cnt": n_unique,
             "mpuccs_collision_cnt": n_collisions,

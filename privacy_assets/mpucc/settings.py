@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import comb, inf
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privacy_assets.setting_checks import is_integer, is_number, require, require_flag, setting
+from privacy_assets.setting_checks import is_integer, is_number, one_of, require, require_flag, setting
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
 DEFAULT_RENYI_ALPHA = 2.0
+Pruning = Literal["live_classes", "mutual_information"]
+LIVE_CLASSES: Pruning = "live_classes"
+MUTUAL_INFORMATION: Pruning = "mutual_information"
 # Closer to 1, a normal quantile is meaningless for the figures here, and finally infinite.
 MAX_CONFIDENCE_LEVEL = 0.999_999
 
@@ -28,6 +31,7 @@ class MpuccSettings:
     min_entropy_delta: float = 0.0
     field_decay_factor: float = DEFAULT_DECAY_FACTOR
     renyi_alpha: float = DEFAULT_RENYI_ALPHA
+    pruning: Pruning = LIVE_CLASSES
     calculate_baseline: bool = setting(True, "Whether to compare with the protection that the columns allow.", False)
     max_combinations: int = setting(
         DEFAULT_MAX_COMBINATIONS,
@@ -43,8 +47,8 @@ class MpuccSettings:
 
     @property
     def search(self) -> str:
-        """Whether the search is exact, or heuristic because it stops at small entropy gains."""
-        return "heuristic" if self.min_entropy_delta > 0 else "exact"
+        """Whether the search is exact, or heuristic because it stops at small entropy gains or by information."""
+        return "heuristic" if self.min_entropy_delta > 0 or self.pruning != LIVE_CLASSES else "exact"
 
     @property
     def shows_entropy(self) -> bool:
@@ -87,6 +91,7 @@ class MpuccSettings:
         require(is_number(decay, 0, 1) and decay > 0, "field_decay_factor", decay, "more than 0 and at most 1")
         alpha = self.renyi_alpha
         require(is_number(alpha, 0, inf) or alpha == inf, "renyi_alpha", alpha, "0 or more; infinity is allowed")
+        require(self.pruning in get_args(Pruning), "pruning", self.pruning, one_of(get_args(Pruning)))
         require_flag("calculate_baseline", self.calculate_baseline)
         require(is_integer(self.max_combinations, 1), "max_combinations", self.max_combinations, "an integer above 0")
         samples = self.n_matched_samples

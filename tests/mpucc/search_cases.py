@@ -32,6 +32,8 @@ def searches(draw):
         more["is_sought"] = rng.random(n_synthetic) < 0.7
     if draw(st.booleans()):
         more |= {"alpha": 1.0, "min_entropy_gain": draw(st.sampled_from([0.0, 0.05]))}
+    if draw(st.booleans()):
+        more |= {"alpha": draw(st.sampled_from([1.0, 2.0])), "by_information": True}
     more["only_with_first"] = draw(st.booleans())
     if draw(st.booleans()):
         more["max_combinations"] = draw(st.integers(1, 40))

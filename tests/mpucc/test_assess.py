@@ -39,7 +39,13 @@ def compare_with_reference(original, synthetic, deduplicate, max_size=None, min_
     originals, synthetics = reference.plain_rows(original, synthetic)
     kept = [reference.without_duplicates(r) if deduplicate else list(range(len(r))) for r in (originals, synthetics)]
     originals, synthetics = ([rows[i] for i in k] for rows, k in zip((originals, synthetics), kept, strict=True))
-    is_allowed = reference.follows_entropy(synthetics, alpha, min_gain) if min_gain > 0 else lambda combo: True
+    by_gain = reference.follows_entropy(synthetics, alpha, min_gain) if min_gain > 0 else lambda combo: True
+    by_information = arguments.get("pruning") == "mutual_information"
+    by_stop = reference.follows_information(synthetics, alpha) if by_information else lambda combo: True
+
+    def is_allowed(combo):
+        return by_gain(combo) and by_stop(combo)
+
     expected = reference.find(originals, synthetics, max_size or len(original.columns), is_allowed)
     names = list(original.columns)
     expected_records = {kept[1][s]: (tuple(names[c] for c in combo), kept[0][o]) for s, (combo, o) in expected.items()}
@@ -241,6 +247,48 @@ def test_combinations_that_a_small_entropy_gain_skips_are_pruned_and_not_checked
     assert (found.scores["combinations_checked"], found.scores["combinations_pruned"]) == (4, 2)
 
 
+@given(
+    table_pairs(max_columns=5),
+    st.booleans(),
+    st.sampled_from([1, 1.001, 2, 2.5, 40, inf]),
+    st.sampled_from([0.0, 0.0, 0.05]),
+)
+@settings(max_examples=examples(150), deadline=None)
+def test_the_stop_of_the_source_agrees_with_enumeration(tables, deduplicate, alpha, min_gain):
+    found, _, rows = compare_with_reference(
+        *tables, deduplicate, alpha=alpha, min_gain=min_gain, pruning="mutual_information"
+    )
+    assert (found.scores["search"], found.settings["pruning"]) == ("heuristic", "mutual_information")
+    names = list(tables[0].columns)
+    for row in found.tree[found.tree["pruned_by"] == "mutual_information"].itertuples():
+        assert row.is_pruned
+        assert reference.mutual_information(rows, tuple(map(names.index, row.field_combo)), alpha) < 0
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    """A table in which the stop of the source misses people."""
+    rng, sizes = np.random.default_rng(11), {"a": 6, "b": 4, "c": 3, "d": 3}
+    table = pd.DataFrame({name: np.minimum(rng.geometric(0.5, 40) - 1, most) for name, most in sizes.items()})
+    return table, {how: assess_mpuccs(table, table, pruning=how) for how in ("live_classes", "mutual_information")}
+
+
+def test_the_stop_of_the_source_misses_people_whom_our_search_finds(stopped):
+    _, found = stopped
+    ours, theirs = (set(each.details["syn_idx"]) for each in found.values())
+    assert theirs < ours and (len(theirs), len(ours)) == (29, 33)
+    assert "mutual_information" in set(found["mutual_information"].tree["pruned_by"])
+    assert "mutual_information" not in set(found["live_classes"].tree["pruned_by"])
+    assert [each.scores["search"] for each in found.values()] == ["exact", "heuristic"]
+
+
+def test_with_shannons_entropy_the_stop_of_the_source_never_stops(stopped):
+    table, found = stopped
+    shannon = assess_mpuccs(table, table, pruning="mutual_information", renyi_alpha=1)
+    assert shannon.details.equals(found["live_classes"].details)
+    assert "mutual_information" not in set(shannon.tree["pruned_by"])
+
+
 def test_tables_in_which_nobody_is_alone_are_assessed_with_a_control():
     pairs = pd.DataFrame({"a": [0, 0, 1, 1] * 100, "b": [0, 1, 0, 1] * 100})
     found = assess_mpuccs(pairs, pairs, pairs.head(80), deduplicate=False)
@@ -348,6 +396,7 @@ def test_progress_is_reported_within_a_size_of_combinations():
         ("field_decay_factor", 1.1),
         ("min_entropy_delta", -0.01),
         ("min_entropy_delta", inf),
+        ("pruning", "none"),
         ("max_combinations", 0),
         ("n_matched_samples", 0),
         ("seed", -1),

@@ -61,9 +61,10 @@ def check_every_change(tables, rng, own):
     st.sampled_from([None, 1, 3]),
     st.sampled_from([None, 1, 2, 3]),
     st.sampled_from([0.0, 0.0, 0.2]),
+    st.sampled_from(["live_classes", "live_classes", "mutual_information"]),
 )
 @settings(max_examples=examples(80), deadline=None)
-def test_each_change_scores_as_another_search_does(seed, n_values, deduplicate, rows_each, size, min_gain):
+def test_each_change_scores_as_another_search_does(seed, n_values, deduplicate, rows_each, size, min_gain, pruning):
     rng = np.random.default_rng(seed)
     original, synthetic = (table(rng, int(rng.integers(1, 40)), n_values) for _ in range(2))
     person = None
@@ -71,7 +72,8 @@ def test_each_change_scores_as_another_search_does(seed, n_values, deduplicate, 
         original["person"], person = rng.integers(0, max(len(original) // rows_each, 1), len(original)), "person"
     tables = preprocess(original, synthetic, deduplicate=deduplicate, person=person)
     size = None if size is None else min(size, len(n_values))
-    check_every_change(tables, rng, MpuccSettings(max_baseline_cols=size, min_entropy_delta=min_gain))
+    own = MpuccSettings(max_baseline_cols=size, min_entropy_delta=min_gain, pruning=pruning)
+    check_every_change(tables, rng, own)
 
 
 @pytest.mark.parametrize("person", [None, "person"])

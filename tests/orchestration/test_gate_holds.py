@@ -537,6 +537,7 @@ def policy_requiring(**required):
 WEAKER = {
     "max_baseline_cols": (2, {"max_baseline_cols": 2}, "combinations of up to 2 columns"),
     "min_entropy_delta": (0.01, {"exact_search": False}, "search is 'heuristic'"),
+    "pruning": ("mutual_information", {"exact_search": False}, "search is 'heuristic'"),
     "deduplicate": (False, {"deduplicated": False}, "repeated records were kept"),
     "confidence_level": (0.999, {"confidence_level": 0.999}, "intervals have confidence 0.999"),
 }
@@ -558,7 +559,8 @@ def test_an_assessment_under_weaker_settings_is_refused_by_a_policy_that_changed
     with pytest.raises(InvalidSettingError, match=f"never accepts .* Write {weaker}"):
         project.definitions(assessment=assessment)
     project.begin_as(_weakly_assessed)
-    accepts = {name: value for other, (_, own, _) in WEAKER.items() if other != weaker for name, value in own.items()}
+    needed = WEAKER[weaker][1]
+    accepts = {name: value for _, own, _ in WEAKER.values() if own != needed for name, value in own.items()}
     found = project.refused_because(project.definitions(policy=policy_requiring(**accepts)))
     assert reason in found and "; " not in found
 

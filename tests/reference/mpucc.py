@@ -122,6 +122,33 @@ def entropy_gain(rows, combo, alpha):
     return entropy(rows, combo, alpha) - (entropy(rows, combo[:-1], alpha) if len(combo) > 1 else 0.0)
 
 
+def renyi(values, alpha):
+    """Renyi entropy in bits of a list of values; 0 of no values."""
+    shares = [count / len(values) for count in Counter(values).values()]
+    if not shares:
+        return 0.0
+    if alpha == 1:
+        return -sum(p * log2(p) for p in shares)
+    return -log2(max(shares)) if alpha == inf else log2(sum(p**alpha for p in shares)) / (1 - alpha)
+
+
+def mutual_information(rows, combo, alpha):
+    """I(X; Y) = H(Y) - H(Y | X), as the source writes it: X is whether a row is unique without the last column, Y."""
+    base, added = project(rows, combo[:-1]), [row[combo[-1]] for row in rows]
+    counts = Counter(base)
+    parts = [[y for x, y in zip(base, added, strict=True) if (counts[x] == 1) == unique] for unique in (True, False)]
+    return renyi(added, alpha) - sum(len(own) / len(rows) * renyi(own, alpha) for own in parts)
+
+
+def follows_information(rows, alpha):
+    """Whether a search by the stop of the source looks at a combination: no prefix of it has negative information."""
+
+    def is_allowed(combo):
+        return all(mutual_information(rows, combo[:size], alpha) >= -1e-9 for size in range(2, len(combo)))
+
+    return is_allowed
+
+
 def follows_entropy(rows, alpha, min_gain):
     """Whether a heuristic search looks at a combination: neither it nor a prefix of it gains too little."""
 

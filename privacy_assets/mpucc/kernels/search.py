@@ -40,6 +40,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     take_rows,
 )
 from privacy_assets.mpucc.kernels.live_classes import identify
+from privacy_assets.mpucc.kernels.mutual_information import ROUNDING, mutual_information
 from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
@@ -75,6 +76,9 @@ class SearchInput(NamedTuple):
     min_entropy_gain : float
         Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
         above that of its base (itself without its last column) is neither searched nor extended.
+    by_information : bool
+        Whether combinations of negative mutual information are searched, but not extended; the search is then heuristic
+        and needs an ``alpha``.
     with_profile : bool
         Whether to count the unique rows of each combination.
     """
@@ -91,6 +95,7 @@ class SearchInput(NamedTuple):
     max_combinations: int | None = None
     alpha: float | None = None
     min_entropy_gain: float = 0.0
+    by_information: bool = False
     with_profile: bool = True
 
 
@@ -98,17 +103,19 @@ class SearchResult(NamedTuple):
     """Outcome of :func:`find_mpuccs`, for each checked combination and each synthetic row.
 
     ``combos`` (n_checked, max_size) has the columns of each in search order, padded with -1. It was not searched if its
-    entropy gain was below the threshold, and exhausted if extensions within ``max_size`` were skipped because no live
-    rows remained. ``combo_of_row`` is the position of the first combination that identifies the row, ``partner_of_row``
-    the original row that it singles out, or the first row of the person in its class, both or -1; ``together_of_row``
-    counts the synthetic records in that class, more than one only if people are counted. Every combination of at most
-    ``complete_size`` columns was searched, or could not have identified a row.
+    entropy gain was below the threshold, exhausted if extensions within ``max_size`` were skipped because no live rows
+    remained, and stopped if they were because of its mutual information. ``combo_of_row`` is the position of the first
+    combination that identifies the row, ``partner_of_row`` the original row that it singles out, or the first row of
+    the person in its class, both or -1; ``together_of_row`` counts the synthetic records in that class, more than one
+    only if people are counted. Every combination of at most ``complete_size`` columns was searched, or could not have
+    identified a row, unless the search is heuristic.
     """
 
     combos: NDArray[np.int16]
     sizes: NDArray[np.int64]
     was_searched: NDArray[np.bool_]
     was_exhausted: NDArray[np.bool_]
+    was_stopped: NDArray[np.bool_]
     profile: Profile | None
     combo_of_row: NDArray[np.int64]
     partner_of_row: NDArray[np.int64]
@@ -156,6 +163,7 @@ class _Level(NamedTuple):
     combos: NDArray[np.int16]
     was_searched: NDArray[np.bool_]
     was_exhausted: NDArray[np.bool_]
+    was_stopped: NDArray[np.bool_]
     profile: Profile | None
 
 
@@ -221,13 +229,25 @@ class LevelSearch:
         was_searched = ~is_skipped[kept]
         could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.asked.max_size)
         was_exhausted = ~found.is_live[kept] & was_searched & could_grow
-        self.levels.append(_Level(combos[kept], was_searched, was_exhausted, profile and profile.take(kept)))
+        is_extended = found.is_live[kept] & was_searched
+        was_stopped = np.zeros(len(kept), np.bool_)
+        if self.asked.by_information and size > 1:
+            was_stopped = is_extended & could_grow
+            was_stopped[was_stopped] = self._information(combos[kept[was_stopped]]) < -ROUNDING
+        self.levels.append(
+            _Level(combos[kept], was_searched, was_exhausted, was_stopped, profile and profile.take(kept))
+        )
         self.n_checked += len(kept)
-        self.parent_places = np.flatnonzero(found.is_live[kept] & was_searched)
+        self.parent_places = np.flatnonzero(is_extended & ~was_stopped)
         self.parents = combos[kept[self.parent_places]]
         if profile is not None:
             self.parent_entropy = profile.entropy[kept[self.parent_places]]
         return True
+
+    def _information(self, combos: NDArray[np.int16]) -> NDArray[np.float64]:
+        assert self.asked.alpha is not None  # noqa: S101 - the caller of the search gives it
+        columns = [codes[: self.asked.n_synthetic] for codes in self.asked.columns]
+        return mutual_information(columns, self.synthetic_weights, combos, self.asked.alpha)
 
     def _search_in_batches(
         self,
@@ -332,6 +352,7 @@ class LevelSearch:
             sizes.astype(np.int64),
             np.concatenate([none, *(level.was_searched for level in self.levels)]),
             np.concatenate([none, *(level.was_exhausted for level in self.levels)]),
+            np.concatenate([none, *(level.was_stopped for level in self.levels)]),
             profile,
             self.combo_of_row,
             self.partner_of_row,

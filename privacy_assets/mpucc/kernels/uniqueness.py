@@ -318,6 +318,17 @@ def _normalized_entropy(
     return np.asarray(np.clip(bits / np.log2(n_rows), 0.0, 1.0), np.float64)
 
 
+def renyi_entropy(counts: NDArray[np.int64], alpha: float) -> float:
+    """Return the Renyi entropy of order alpha, in bits, of the shares of counts above 0."""
+    n_rows, largest = int(counts.sum()), int(counts.max())
+    term = entropy_terms(n_rows, alpha)
+    terms = term[counts]
+    if HIGHEST_ORDER_OF_POWERS < alpha < np.inf:
+        terms = 2.0 ** (terms - term[largest])
+    entropy = _normalized_entropy(np.array([terms.sum()]), np.array([largest]), n_rows, alpha)
+    return float(entropy[0] * np.log2(n_rows))
+
+
 def profile_combinations(
     blocks: CodeBlocks, combos: NDArray[np.int16], weights: NDArray[np.int32], alpha: float | None, pool: SlicePool
 ) -> Profile:

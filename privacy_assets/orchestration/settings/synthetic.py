@@ -9,6 +9,7 @@ from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.assess import MpuccSettings
+from privacy_assets.mpucc.settings import LIVE_CLASSES
 from privacy_assets.orchestration.settings.sources import TableSource
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Policy
@@ -194,6 +195,9 @@ class AssessmentSettings(MpuccSettings):
             f"max_baseline_cols={least} or more; it is {searched}": searched < least,
             f"min_entropy_delta=0; with {self.min_entropy_delta:g} the search is heuristic": (
                 required.exact_search and self.min_entropy_delta > 0
+            ),
+            f"pruning={LIVE_CLASSES!r}; with {self.pruning!r} the search is heuristic": (
+                required.exact_search and self.pruning != LIVE_CLASSES
             ),
             "deduplicate=True": required.deduplicated and not self.deduplicate,
             f"confidence_level={required.confidence_level:g} or less; it is {self.confidence_level:g}": (
