@@ -297,6 +297,10 @@ def _by_lattice(
 
 
 def _with_hierarchies(found: Anonymization, hierarchies: Mapping[str, Hierarchy]) -> Anonymization:
-    """Add the hierarchies to the settings of a result, if there are any."""
+    """Add the hierarchies to a result and its settings, if there are any."""
     described = {name: hierarchy.described() for name, hierarchy in hierarchies.items()}
-    return replace(found, settings={**found.settings, "hierarchies": described}) if described else found
+    return (
+        replace(found, settings={**found.settings, "hierarchies": described}, hierarchies=dict(hierarchies))
+        if described
+        else found
+    )

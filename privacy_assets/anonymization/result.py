@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.cut_tree import CutTree
+from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Interval, ReleaseModel
 from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.display.pictures import Drawn
@@ -40,6 +41,9 @@ class Anonymization(EqualByContent, ShowsFigures, ShowsPictures):
         The cuts; None for the method "lattice". Private.
     settings : dict
         All settings that affect the result, as JSON values.
+    hierarchies : mapping of str to Hierarchy
+        Hierarchies along which columns were generalized, for the functions that take the result. They are not stored:
+        pass them to these functions if the result was read from a file.
     """
 
     pictures = ("classes", "loss")
@@ -60,6 +64,7 @@ class Anonymization(EqualByContent, ShowsFigures, ShowsPictures):
     stats: dict[str, Any]
     tree: CutTree | None
     settings: dict[str, Any]
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict, compare=False)
 
     @property
     def labels(self) -> pd.DataFrame:

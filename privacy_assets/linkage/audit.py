@@ -169,6 +169,7 @@ def audit_linkage(
         members=anonymization.members.iloc[rows].reset_index(drop=True),
         settings={**anonymization.settings, "subject": None},
     )
+    hierarchies = {**anonymization.hierarchies, **(hierarchies or {})}
     index = CandidateIndex.of_anonymization(original, drawn, hierarchies=hierarchies)
     index.require_known(columns)
     if method == "distance":

@@ -174,7 +174,7 @@ class CandidateIndex:
             original,
             anonymization.table,
             truth,
-            hierarchies=hierarchies,
+            hierarchies={**anonymization.hierarchies, **(hierarchies or {})},
             subject=anonymization.settings.get("subject"),
             keys=keys,
             n_threads=n_threads,

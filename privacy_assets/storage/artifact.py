@@ -62,7 +62,7 @@ class EqualByContent:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self) if each.compare)  # type: ignore[arg-type]
         return all(own.equals(same) if isinstance(own, pd.DataFrame) else own == same for own, same in pairs)
 
     __hash__ = None  # type: ignore[assignment]

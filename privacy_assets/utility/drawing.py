@@ -113,6 +113,7 @@ def draw_records(
     require(is_integer(seed, 0), "seed", seed, "an integer of at least 0", _CONSEQUENCE)
     require(bounds in get_args(Bounds), "bounds", bounds, one_of(get_args(Bounds)), _CONSEQUENCE)
     if isinstance(model, Anonymization):
+        hierarchies = {**model.hierarchies, **(hierarchies or {})}
         bounds, model = model.settings.get("bounds", bounds), model.model
     _check(table, model)
     labeled = _read(table, model, bounds, domain, hierarchies or {})

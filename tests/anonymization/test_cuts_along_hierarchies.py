@@ -11,10 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets import Hierarchy, LDiversity, anonymize, apply_cuts, verify_anonymity
+from privacy_assets import (
+    Hierarchy,
+    LDiversity,
+    anonymize,
+    apply_cuts,
+    assess_membership,
+    assess_reidentification,
+    assess_utility,
+    draw_records,
+    verify_anonymity,
+)
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.linkage import audit_linkage
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.synthesis.generalized import generalize_alike
 from tests.examples import examples
@@ -280,3 +291,23 @@ def test_only_columns_cut_freely_need_names_for_their_ends():
     with pytest.raises(InvalidSettingError, match=r"several columns named \['age_low', 'job_values'\]"):
         anonymize(table, **how)
     assert "job_values" in anonymize(table, hierarchies=HIERARCHIES, **how).table
+
+
+@pytest.mark.parametrize("method", ["mondrian", "lattice"])
+def test_hierarchies_of_a_result_need_not_be_passed_again(method):
+    """They had to be, to each function that took the result; what was stored has lost them, and says so."""
+    found = anonymize(PEOPLE, quasi_identifiers=["job", "age"], k=2, method=method, hierarchies=HIERARCHIES)
+    control = PEOPLE.sample(frac=1, random_state=0).reset_index(drop=True)
+    stored = Anonymization.from_artifact(found.to_artifact())
+    assert (found.hierarchies, dict(stored.hierarchies)) == (HIERARCHIES, {}) and stored == found
+    ways = [
+        lambda made, given: assess_reidentification(PEOPLE, made, hierarchies=given).scores,
+        lambda made, given: assess_membership(made, PEOPLE, hierarchies=given).scores,
+        lambda made, given: audit_linkage(PEOPLE, made, hierarchies=given).scores,
+        lambda made, given: assess_utility(PEOPLE, made.table, control, made, hierarchies=given).scores,
+        lambda made, given: draw_records(made.table, made, hierarchies=given, domain=PEOPLE).to_dict(),
+    ]
+    for way in ways:
+        assert way(found, None) == way(found, HIERARCHIES) == way(stored, HIERARCHIES)
+        with pytest.raises(InvalidSettingError, match="hierarch"):
+            way(stored, None)
