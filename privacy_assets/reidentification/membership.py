@@ -115,7 +115,7 @@ def assess_membership(
     -----
     Definitions: ``docs/reidentification.md``. Records are searched in this process, whatever engine made the classes.
     """
-    sides = _read_sides(anonymization, source, control, {**anonymization.hierarchies, **(hierarchies or {})})
+    sides = _read_sides(anonymization, source, control, hierarchies or {})
     names = anonymization.settings["quasi_identifiers"]
     known = {WHOLE: list(sides.columns), QUASI_IDENTIFIERS: [name for name in names if name in sides.columns]}
     n_source, n_control = sides.n_people
@@ -167,6 +167,7 @@ def _read_sides(
             "that it was made from. Nothing was assessed."
         )
     table, masks = anonymization.table, anonymization.model.masks
+    hierarchies = {**anonymization.hierarchies, **hierarchies}
     check_tables(source, table, ("source", "released"))
     if len(source) != anonymization.stats["n_rows"]:
         raise InvalidTableError(
