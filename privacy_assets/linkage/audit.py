@@ -136,7 +136,7 @@ def audit_linkage(
     seed : int
         Seed of the records drawn, and of the method.
     hierarchies : mapping of str to Hierarchy, optional
-        Hierarchies that the model names.
+        Hierarchies that the model names; by default those of the anonymization.
     progress : callable, optional
         As for `evaluate_linker`.
 

@@ -210,7 +210,7 @@ def assess_reidentification(
         Other releases of the same people, which an attacker also has. A candidate must be a candidate in all of them. A
         key that is one of ``links`` may repeat: it ties groups of rows, and not single ones.
     hierarchies : mapping of str to Hierarchy, optional
-        Hierarchies that the model names.
+        Hierarchies that the model names; by default those of the anonymization.
     seed : int
         Seed of the sample.
     n_threads, progress

@@ -94,7 +94,7 @@ def assess_membership(
         Records of people of the same population who are certainly not in the source; at least 50 people. Without them,
         each person's own records are left out, and whether others fit is stated as a range.
     hierarchies : mapping of str to Hierarchy, optional
-        Hierarchies along which columns were generalized.
+        Hierarchies along which columns were generalized; by default those of the anonymization.
     n_threads : int, optional
         Threads; the result does not depend on their number. Default: all cores that this process may use.
 

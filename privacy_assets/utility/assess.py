@@ -103,7 +103,7 @@ def assess_utility(
         How generalized columns are to be read; one record is then drawn per released row (`draw_records`). By default
         the release has plain values.
     hierarchies : mapping of str to Hierarchy, optional
-        The hierarchies that the model names.
+        The hierarchies that the model names; by default those of the anonymization.
     domain : DataFrame, optional
         Values that labels can stand for in addition to those of original and control, such as those of the synthetic
         records that were generalized.

@@ -89,7 +89,7 @@ def draw_records(
         its labels cover: ordered categories, and nodes of hierarchies by rule. By default only the release is used:
         values between the ends of ranges are the other ends, and for whole numbers within 10,000 all whole numbers.
     hierarchies : mapping of str to Hierarchy, optional
-        The hierarchies that the model names.
+        The hierarchies that the model names; by default those of the anonymization.
 
     Returns
     -------
