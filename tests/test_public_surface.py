@@ -124,6 +124,7 @@ PUBLIC_NAMES = {
         "Microaggregated",
         "OtherRelease",
         "Pram",
+        "RankBuckets",
         "RankWindow",
         "ReleaseModel",
         "SimilarText",

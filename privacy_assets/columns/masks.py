@@ -212,12 +212,38 @@ class Pram:
             object.__setattr__(self, "transitions", texts)
 
 
+@dataclass(frozen=True)
+class RankBuckets:
+    """The value was swapped by rank, within or between buckets (rank swapping p-buckets); missing values stay in place.
+
+    The sorted values form buckets of equally many records. From the first bucket on, each record that was not swapped
+    takes a partner of a bucket s, its own one or a later one, with a probability proportional to 1 / 2^s, and at random
+    within the bucket. It makes originals more or less probable, so it can only be weighed
+    (:class:`~privacy_assets.reidentification.WeightedCandidates`).
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    n_buckets : int
+        Number of buckets, at least 2, each with at least 20 values that are not missing.
+
+    References
+    ----------
+    J. Nin, J. Herranz, V. Torra (2008), "Rethinking rank swapping to decrease disclosure risk", Data & Knowledge
+    Engineering 64, 346-364.
+    """
+
+    column: str
+    n_buckets: int
+
+
 def _text(value: object) -> str:
     is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value) if is_whole else value)  # type: ignore[call-overload]
 
 
-WeighingMask = GaussianNoise | Pram
+WeighingMask = GaussianNoise | Pram | RankBuckets
 """Masks that make originals more or less probable; all others only determine which are possible."""
 Mask = (
     Exact
@@ -232,6 +258,7 @@ Mask = (
     | Microaggregated
     | GaussianNoise
     | Pram
+    | RankBuckets
 )
 _KINDS: dict[str, type[Any]] = {
     "exact": Exact,
@@ -246,6 +273,7 @@ _KINDS: dict[str, type[Any]] = {
     "microaggregated": Microaggregated,
     "gaussian_noise": GaussianNoise,
     "pram": Pram,
+    "rank_buckets": RankBuckets,
 }
 
 

@@ -14,6 +14,7 @@ _PUBLIC_NAMES = {
     "Microaggregated": "columns.masks",
     "OtherRelease": "reidentification.other_releases",
     "Pram": "columns.masks",
+    "RankBuckets": "columns.masks",
     "RankWindow": "columns.masks",
     "ReleaseModel": "columns.masks",
     "SimilarText": "columns.masks",

@@ -12,18 +12,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
-from privacy_assets.columns.masks import Exact, GaussianNoise, HierarchyMapping, Pram, ReleaseModel, columns_of
+from privacy_assets.columns.masks import (
+    Exact,
+    GaussianNoise,
+    HierarchyMapping,
+    Pram,
+    RankBuckets,
+    ReleaseModel,
+    WeighingMask,
+    columns_of,
+)
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.released_values import (
     Original,
     as_categories,
+    codes_among,
     plain_values,
     read_released,
+    refuse,
     rows_of_values,
     value_texts,
 )
-from privacy_assets.setting_checks import is_number
+from privacy_assets.setting_checks import is_integer, is_number
 
 # From this many records on, the size of the noise is compared with its mask.
 ROWS_TO_COMPARE = 100
@@ -31,6 +42,8 @@ ROWS_TO_COMPARE = 100
 LARGEST_FACTOR = 2.0
 # A number of kept values is refused if a number this far from its mean has a probability below 2 exp(-20) = 4e-9.
 EXPONENT = 20
+# With fewer records in a bucket, shares of many records are far from those of the bucket.
+FEWEST_PER_BUCKET = 20
 
 
 class WeighedColumn(ABC):
@@ -157,15 +170,75 @@ class _Pram(WeighedColumn):
         """Compare the number of kept values with its mean, by Bernstein's inequality."""
         number_of = {text: code for code, text in enumerate(self._texts)}
         own_code = np.array([number_of.get(text, -1) for text in self._released])
-        n_kept = int((own_code[cells] == codes).sum())
-        chances = self._kept[codes]
-        away = abs(n_kept - float(chances.sum()))
-        if away**2 / 2 > EXPONENT * (float((chances * (1 - chances)).sum()) + away / 3) + MASS_TOLERANCE * len(codes):
-            raise MaskError(
-                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} by "
-                "the matrix would be. Expected about the same; otherwise the probabilities are wrong. Nothing was "
-                "assessed; correct the model."
+        _check_kept(self.where, int((own_code[cells] == codes).sum()), self._kept[codes], "as in the original")
+
+
+class _RankBuckets(WeighedColumn):
+    """Equal values may be in several buckets; the shares of their records weigh."""
+
+    def __init__(self, original: Original, column: pd.Series[Any], mask: RankBuckets) -> None:
+        scale = original.scale
+        counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
+        n_records, n_buckets = int(counts.sum()), mask.n_buckets
+        if not is_integer(n_buckets, 2, max(n_records // FEWEST_PER_BUCKET, 2)):
+            raise InvalidSettingError(
+                f"{original.where}: it has {n_buckets!r} buckets of ranks. Expected an integer of at least 2, "
+                f"with at least {FEWEST_PER_BUCKET} of its {n_records} values in each."
             )
+        if not scale.is_ordered and scale.kind != "missing":
+            raise InvalidSettingError(f"{original.where} has buckets of ranks, but {scale.kind} values.")
+        read, values = read_released(original, column)
+        self._code_of_cell = codes_among(scale, values)
+        refuse(original, self._code_of_cell < 0, read.codes, "are not original values", "values swapped by rank")
+        super().__init__(original, len(values), rows_of_values(read))
+        ends = np.cumsum(counts)
+        edges = np.arange(n_buckets + 1) * n_records / n_buckets
+        overlap = np.minimum(ends[:, None], edges[1:]) - np.maximum((ends - counts)[:, None], edges[:-1])
+        overlap = np.maximum(overlap, 0)
+        self._shares = overlap / np.maximum(counts, 1)[:, None]
+        self._reached = self._shares @ swapped_shares(n_buckets)
+        # A value belongs to the bucket of most of its records; those of a bucket are received at random.
+        self._own = self._shares.argmax(axis=1)
+        received = overlap.T @ np.eye(n_buckets)[self._own] * (n_buckets / max(n_records, 1))
+        self._kept = (self._reached * received[:, self._own].T).sum(axis=1)
+
+    def _of_values(self, cell: int) -> NDArray[np.float64]:
+        return np.asarray(np.log(self._reached @ self._shares[self._code_of_cell[cell]]))
+
+    def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(np.log((self._reached[codes] * self._shares[self._code_of_cell[cells]]).sum(axis=1)))
+
+    def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
+        """Compare the number of values that stay in a bucket; both of a pair do, so half as many are independent."""
+        n_kept = int((self._own[self._code_of_cell[cells]] == self._own[codes]).sum())
+        _check_kept(self.where, n_kept, self._kept[codes], "in their bucket", together=2)
+
+
+def swapped_shares(n_buckets: int) -> NDArray[np.float64]:
+    """Return the share of the records of each bucket that receive a value of each bucket, for many records.
+
+    Bucket after bucket, what others left is divided: with the probability q of its own bucket, a record takes a second
+    one out of it. The matrix is symmetric, and its rows sum to 1.
+    """
+    shares = np.zeros((n_buckets, n_buckets))
+    for r in range(n_buckets):
+        chosen = 0.5 ** np.arange(1, n_buckets - r + 1)
+        chosen /= chosen.sum()
+        n_choosing = (1 - shares[r, :r].sum()) / (1 + chosen[0])
+        shares[r, r:] = shares[r:, r] = n_choosing * chosen
+        shares[r, r] *= 2
+    return shares
+
+
+def _check_kept(where: str, n_kept: int, chances: NDArray[np.float64], words: str, together: int = 1) -> None:
+    """Refuse a mask by which another number of values would be kept, by Bernstein's inequality."""
+    away = abs(n_kept - float(chances.sum()))
+    spread = together * (float((chances * (1 - chances)).sum()) + away / 3)
+    if away**2 / 2 > EXPONENT * spread + MASS_TOLERANCE * len(chances):
+        raise MaskError(
+            f"{where}: {n_kept} of {len(chances)} values are {words}, but {chances.sum():.0f} by the mask would be. "
+            "Expected about the same; otherwise the probabilities are wrong. Nothing was assessed; correct the model."
+        )
 
 
 def read_weighed_columns(
@@ -175,14 +248,12 @@ def read_weighed_columns(
     columns: dict[str, WeighedColumn] = {}
     problems = []
     for name, mask in model.masks.items():
-        if not isinstance(mask, GaussianNoise | Pram):
+        if not isinstance(mask, WeighingMask):
             continue
         source = Original(name, original[name], read_dimension(original[name]))
         try:
-            if isinstance(mask, Pram):
-                columns[name] = _Pram(source, released[mask.column], mask)
-            else:
-                columns[name] = _Gaussian(source, released[mask.column], mask)
+            kinds: dict[type[Any], Any] = {Pram: _Pram, GaussianNoise: _Gaussian, RankBuckets: _RankBuckets}
+            columns[name] = kinds[type(mask)](source, released[mask.column], mask)
         except InvalidTableError as error:
             problems.append(str(error))
     if problems:

@@ -17,9 +17,11 @@ from privacy_assets.reidentification import (
     GaussianNoise,
     Label,
     Pram,
+    RankBuckets,
     ReleaseModel,
     WeightedCandidates,
 )
+from privacy_assets.reidentification.weighing_masks import swapped_shares
 from tests.examples import examples
 
 MATRIX = {"a": {"a": 0.7, "b": 0.2, "c": 0.1}, "b": {"b": 0.5, "c": 0.5}, "c": {"a": 1.0}}
@@ -160,7 +162,7 @@ def test_a_matrix_that_keeps_other_shares_is_an_error_and_not_a_low_risk():
         return WeightedCandidates(ReleaseModel({"x": Pram("x", matrix)}), original, released, range(400))
 
     assert weigh(0.9).assess().scores["n_released"] == 400
-    with pytest.raises(MaskError, match="values are as in the original, but 200 by the matrix would be"):
+    with pytest.raises(MaskError, match="values are as in the original, but 200 by the mask would be"):
         weigh(0.5)
 
 
@@ -197,3 +199,76 @@ def test_unreadable_releases_are_refused_together():
         WeightedCandidates(model, original, released, range(2))
     with pytest.raises(InvalidSettingError, match="transition matrix, but datetime values"):
         WeightedCandidates(ReleaseModel({"day": Pram("day", {})}), original, original[["day"]], range(2))
+
+
+def swapped_by_buckets(n, n_buckets, rng):
+    """Swap the ranks 0 to n - 1 as Nin, Herranz and Torra describe; returns the rank whose value each receives."""
+    bucket = [rank * n_buckets // n for rank in range(n)]
+    free = [[rank for rank in range(n) if bucket[rank] == b] for b in range(n_buckets)]
+    received = list(range(n))
+    for rank in range(n):
+        own = bucket[rank]
+        if rank in free[own]:
+            free[own].remove(rank)
+            open_ones = [s for s in range(own, n_buckets) if free[s]]
+            if open_ones:
+                chances = np.array([0.5**s for s in open_ones])
+                chosen = free[rng.choice(open_ones, p=chances / chances.sum())]
+                partner = chosen.pop(rng.integers(len(chosen)))
+                received[rank], received[partner] = partner, rank
+    return np.array(bucket), np.array(received)
+
+
+@pytest.mark.parametrize("n_buckets", [2, 3, 7])
+def test_shares_of_buckets_are_those_of_swapping(n_buckets):
+    found = swapped_shares(n_buckets)
+    assert found.sum(axis=1) == pytest.approx(1) and (found >= 0).all() and (found == found.T).all()
+    counted, rng = np.zeros((n_buckets, n_buckets)), np.random.default_rng(0)
+    for _ in range(20):
+        bucket, received = swapped_by_buckets(1_400, n_buckets, rng)
+        np.add.at(counted, (bucket, bucket[received]), 1)
+    assert np.abs(counted / counted.sum(axis=1, keepdims=True) - found).max() < 0.03
+
+
+@pytest.mark.parametrize("n_values", [400, 31, 2])
+def test_swapped_values_are_weighed_by_the_buckets_of_their_records(n_values):
+    """Record by record: the mean over the ranks of both values, which may be in several buckets."""
+    rng = np.random.default_rng(1)
+    ages = np.sort(rng.integers(0, n_values, 400)).astype(float)
+    bucket, received = swapped_by_buckets(400, 4, rng)
+    original = pd.DataFrame({"age": [*ages, None, None]})
+    released = pd.DataFrame({"age": [*ages[received], None, None]})
+    weighted = WeightedCandidates(ReleaseModel({"age": RankBuckets("age", 4)}), original, released, range(402))
+    shares = swapped_shares(4)
+    for i in (0, 1, 150, 399):
+        of_cell = bucket[ages == released["age"][i]]
+        likelihood = [np.mean([[shares[r, s] for r in bucket[ages == age]] for s in of_cell]) for age in ages]
+        expected = np.array([*likelihood, 0, 0]) / sum(likelihood)
+        assert weighted.probabilities(i, ["age"]) == pytest.approx(expected)
+    assert weighted.probabilities(401, ["age"]).tolist() == [0] * 400 + [0.5] * 2
+
+
+def test_a_truth_that_buckets_do_not_explain_is_refused():
+    rng = np.random.default_rng(2)
+    _, received = swapped_by_buckets(2_000, 20, rng)
+    original = pd.DataFrame({"age": np.arange(2_000.0)})
+    released = pd.DataFrame({"age": received.astype(float)})
+
+    def weigh(n_buckets, original=original, released=released):
+        model = ReleaseModel.from_json(ReleaseModel({"age": RankBuckets("age", n_buckets)}).to_json())
+        return WeightedCandidates(model, original, released, range(len(original)))
+
+    assert weigh(20).assess().scores["mean_probability_of_truth"] > 5 / 2_000
+    for wrong in (2, 60):
+        with pytest.raises(MaskError, match="values are in their bucket, but .* by the mask would be"):
+            weigh(wrong)
+    for wrong in (1, 101, True, 2.0):
+        with pytest.raises(InvalidSettingError, match="at least 20 of its 2000 values in each"):
+            weigh(wrong)
+    with pytest.raises(InvalidSettingError, match="has buckets of ranks, but text values"):
+        weigh(2, original.astype(str), released.astype(str))
+    with pytest.raises(InvalidTableError, match="are not original values") as error:
+        weigh(20, released=released.replace(7.0, 7.25))
+    assert "7.25" not in str(error.value)
+    with pytest.raises(MaskError):
+        weigh(20, released=released.replace(7.0, None))
