@@ -23,10 +23,11 @@ from measurements import Measurements, add_json_option
 from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.columns.masks import BoundedNoise, ReleaseModel
 from privacy_assets.linkage.audit import audit_linkage
-from privacy_assets.linkage.compatibility import group, is_compatible, least_slack
+from privacy_assets.linkage.compatibility import is_compatible
 from privacy_assets.linkage.distance import link_by_distance
 from privacy_assets.linkage.evaluation import evaluate_linker
 from privacy_assets.reidentification.candidate_index import CandidateIndex
+from tests.linkage.all_pairs import group, least_slack
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # At the edge the program needs many of its bounds, and is not to be slower than that of all pairs.

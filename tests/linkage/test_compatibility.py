@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.linkage.compatibility import group, is_compatible, least_slack
+from privacy_assets.linkage.compatibility import is_compatible
 from privacy_assets.linkage.uniform_compatibility import Side, _Program, decide_by_program, decide_quickly
 from tests.examples import examples
+from tests.linkage.all_pairs import group, least_slack
 from tests.reference import reidentification as reference
 
 
@@ -120,8 +121,12 @@ def test_what_are_no_probabilities_of_the_same_records_is_refused(truth, claims,
 def test_too_many_different_probabilities_are_refused_unless_the_truth_is_uniform():
     claims = np.arange(1, 1_001) / np.arange(1, 1_001).sum()
     assert is_compatible(np.full(1_000, 1 / 1_000), np.full(1_000, 1 / 1_000))
-    with pytest.raises(InvalidSettingError, match="1000 distinct pairs .* at most 100,000"):
+    with pytest.raises(InvalidSettingError, match="1000 records with a true probability above 0, of 1000"):
         is_compatible(claims[::-1], claims)
+
+
+def test_sums_that_rounding_left_are_no_error_of_the_claims():
+    assert is_compatible([0.7000004, 0.3], [0.5, 0.4999996])
 
 
 def test_links_and_supersets():

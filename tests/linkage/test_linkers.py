@@ -23,12 +23,12 @@ from privacy_assets.columns.masks import (
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.linkage import distance as distance_linkage
 from privacy_assets.linkage import evaluation as linker_evaluation
-from privacy_assets.linkage.compatibility import group, least_slack
 from privacy_assets.linkage.distance import link_by_distance
 from privacy_assets.linkage.evaluation import evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import link_by_fellegi_sunter
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from tests.examples import examples
+from tests.linkage.all_pairs import group, least_slack
 from tests.reference import reidentification as reference
 
 MODEL = ReleaseModel({"age": BoundedNoise("age", 2), "sex": Exact("sex")})
