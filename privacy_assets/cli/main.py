@@ -13,6 +13,7 @@ from privacy_assets.cli.releases import (
     run_compare,
     run_keygen,
     run_register,
+    run_release_card,
     run_report,
     run_verify,
     run_warm_up,
@@ -58,7 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "-o", "--output", type=Path, metavar="FILE", help="new file of the page (default: report-RELEASE.html here)"
     )
     report.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    for each in (verify, report):
+    card = commands.add_parser("release-card", help="verify a release, and make its files for other programs anew")
+    card.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    card.add_argument(
+        "-o", "--output", type=Path, metavar="DIRECTORY", help="new directory (default: card-RELEASE here)"
+    )
+    card.add_argument("--key", type=Path, metavar="FILE", help="PEM file of a private key that signs the attestations")
+    for each in (verify, report, card):
         _add_verification(each)
     compare = commands.add_parser("compare", help="compare candidate releases of a table by risk and worth")
     compare.add_argument("release", type=Path, help="YAML file of the release; its relative paths start here")
@@ -115,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "keygen": lambda: run_keygen(chosen.path),
         "warm-up": run_warm_up,
         "report": lambda: run_report(chosen, max_bytes),
+        "release-card": lambda: run_release_card(chosen, max_bytes),
         "verify": lambda: run_verify(chosen, max_bytes),
         "approve": lambda: run_approve(chosen),
         "withdraw": lambda: run_withdraw(chosen),

@@ -1,4 +1,4 @@
-"""The commands on releases: `compare`, `verify`, `report`, `register`, `keygen`, and `warm-up`."""
+"""The commands on releases: `compare`, `verify`, `report`, `release-card`, `register`, `keygen`, and `warm-up`."""
 
 import argparse
 import json
@@ -142,6 +142,27 @@ def run_report(chosen: argparse.Namespace, max_bytes: int) -> int:
         return 0
     print(f"Report: {output}, regenerated from the manifest of {directory}, which verifies.")
     print("The released page stays unchanged, and the manifest covers only that page.")
+    return 0
+
+
+def run_release_card(chosen: argparse.Namespace, max_bytes: int) -> int:
+    """Make the cards and attestations of a verified release anew, and print whether they are as released."""
+    from privacy_assets.errors import PrivacyAssetsError
+    from privacy_assets.release.formats.attestation import ATTESTATIONS
+    from privacy_assets.release.remade_cards import UNSIGNED, remake_cards
+    from privacy_assets.release.signing import SigningKey
+
+    output = chosen.output or Path(f"card-{chosen.directory.resolve().name}")
+    key = None if chosen.key is None else SigningKey(chosen.key)
+    try:
+        made = remake_cards(chosen.directory, output, key=key, public_keys=chosen.public_key, max_bytes=max_bytes)
+    except PrivacyAssetsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for name, is_same in made.as_released.items():
+        print(f"{output / name}: {'as released' if is_same else 'the release has none, or another'}")
+    if key is None:
+        print(f"{' and '.join(ATTESTATIONS)} were not made: {UNSIGNED}.")
     return 0
 
 

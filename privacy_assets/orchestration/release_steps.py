@@ -54,6 +54,7 @@ from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
 from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.formats.attestation import ATTESTATIONS
 from privacy_assets.release.gate import (
     MEASURED_AT_THE_GATE,
     Verdict,
@@ -73,6 +74,9 @@ from privacy_assets.release.report import ReportMaterial
 from privacy_assets.release.waiting import forget_files
 from privacy_assets.storage.memory import give_back_memory
 
+UNATTESTED = (
+    f"{ATTESTATIONS[0]} was not written: there is no signing key, and an envelope without a signature says nothing."
+)
 NEAREST = "nearest_options"
 REPORT = "report"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
@@ -271,6 +275,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 "from an earlier one.",
                 logging.WARNING,
             )
+        if signer is None:
+            log_openly(context, UNATTESTED, logging.INFO)
         update_register(context, "release")
         yield dg.MaterializeResult(
             metadata=shown

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
@@ -19,6 +19,8 @@ from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release import clock
+from privacy_assets.release.formats.attestation import is_attested, write_attestations
+from privacy_assets.release.formats.cards import CARDS
 from privacy_assets.release.gate import Verdict, is_admitted
 from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
@@ -29,6 +31,7 @@ from privacy_assets.release.manifest import (
     SIGNATURE_FILE,
     WITHHELD_KEY,
     digest_of,
+    parse_manifest,
     read_manifest,
     read_manifest_bytes,
     table_files,
@@ -173,7 +176,7 @@ def write_waiting(
     """Write the files of a release that waits for people to a directory; its verdicts say for what it waits."""
     table = _without_extras(table)
     data = _written_data(directory, table, record.stage, formats, rows_per_part)
-    write_manifest(directory, table, content, record, data, report, None, clock.now())
+    write_manifest(directory, table, content, record, data, report, None, clock.now(), cards={})
 
 
 def write_manifest(
@@ -185,16 +188,26 @@ def write_manifest(
     report: "ReportMaterial | None",
     signer: Signer | None,
     created_at: datetime,
+    cards: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = CARDS,
 ) -> None:
-    """Write report, manifest and signature next to the files of the data, of which ``data`` are the entries."""
+    """Write cards, report, manifest and signatures next to the files of the data, of which ``data`` are the entries.
+
+    What waits for people gets no ``cards``: it is not published yet.
+    """
     manifest = _manifest(record, directory, table, content, created_at) | data
     manifest["signed_by"] = None if signer is None else signer.key_id
+    for name, made_of in cards.items():
+        write_json(directory / name, made_of(manifest), RELEASED_FILE_MODE)
+        manifest["files"][name] = _described(directory / name)
     manifest["files"][REPORT_FILE] = _write_report(directory / REPORT_FILE, manifest, report)
     # As read back from JSON: tuples become lists, and keys become text.
     manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
     write_json(directory / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
     if signer is not None:
-        write_signature(directory / SIGNATURE_FILE, read_manifest_bytes(directory), signer, RELEASED_FILE_MODE)
+        written = read_manifest_bytes(directory)
+        write_signature(directory / SIGNATURE_FILE, written, signer, RELEASED_FILE_MODE)
+        if is_attested(manifest):
+            write_attestations(directory, parse_manifest(written), written, signer, RELEASED_FILE_MODE)
 
 
 def _written_data(

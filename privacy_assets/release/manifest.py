@@ -19,6 +19,10 @@ REPORT_FILE = "report.html"
 DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
 """The beginning of the name of a release directory."""
 SIGNATURE_FILE = "signature.json"
+CROISSANT_FILE = "croissant.json"
+DCAT_FILE = "dcat.jsonld"
+CARD_FILES = (CROISSANT_FILE, DCAT_FILE)
+"""Descriptions of a release for catalogs; older releases have none."""
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 2**20
 LARGEST_COUNT = 2**63 - 1
@@ -130,8 +134,8 @@ def table_files(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def data_files(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the names of the files of a release except its report."""
-    return [name for name in manifest["files"] if name != REPORT_FILE]
+    """Return the names of the files of a release except its report and its cards."""
+    return [name for name in manifest["files"] if name not in (REPORT_FILE, *CARD_FILES)]
 
 
 def _is_text(value: object) -> bool:

@@ -389,7 +389,6 @@ def agreement_problems(manifest: Mapping[str, Any], found: SignatureFound) -> li
 def _parsed(data: bytes) -> tuple[str, str, bytes]:
     """Return key, digest of the manifest and signature; raise ValueError if the file is not a signature."""
     read = parse_json_object(data)
-    encoded = read.get("signature")
     is_right = (
         set(read) == SIGNATURE_KEYS
         and type(read["signature_version"]) is int
@@ -397,18 +396,22 @@ def _parsed(data: bytes) -> tuple[str, str, bytes]:
         and read["algorithm"] == ALGORITHM
         and is_sha256(read["key_id"])
         and is_sha256(read["manifest_sha256"])
-        and isinstance(encoded, str)
     )
-    if not is_right:
+    signature = signature_bytes(read["signature"]) if is_right else None
+    if signature is None:
         raise ValueError("not a signature file")
-    try:
-        signature = base64.b64decode(str(encoded), validate=True)
-    except binascii.Error:
-        raise ValueError("not base64") from None
-    # In base64 the same bytes have several texts; only the canonical one is accepted.
-    if len(signature) != SIGNATURE_BYTES or base64.b64encode(signature).decode() != encoded:
-        raise ValueError("not 64 bytes in base64")
     return str(read["key_id"]), str(read["manifest_sha256"]), signature
+
+
+def signature_bytes(encoded: object) -> bytes | None:
+    """Return the bytes of a signature in base64; None for anything else."""
+    try:
+        signature = base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else b""
+    except ValueError:
+        return None
+    # In base64 the same bytes have several texts; only the canonical one is accepted.
+    is_right = len(signature) == SIGNATURE_BYTES and base64.b64encode(signature).decode() == encoded
+    return signature if is_right else None
 
 
 def _is_there(path: Path) -> bool:

@@ -24,8 +24,10 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
 from privacy_assets.release.declaration import lacks, review_of
+from privacy_assets.release.formats.attestation import ATTESTATIONS, attestation_problems, is_attested
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict, is_admitted
 from privacy_assets.release.manifest import (
+    CARD_FILES,
     MANIFEST_FILE,
     REPORT_FILE,
     SIGNATURE_FILE,
@@ -178,8 +180,13 @@ def verify_release(
             problems = (*signature.problems, str(error))
             return ReleaseVerification(directory, None, None, problems, signature.key_id)
         found = ReleaseVerification(**answer | {"directory": directory, "problems": tuple(answer["problems"])})
-    # The manifest was read within the limits.
-    return found if found.problems else _with_decisions(found, parse_manifest(data), listed, trusted, people)
+    if found.problems:
+        return found
+    manifest = parse_manifest(data)  # It was read within the limits.
+    unattested = attestation_problems(directory, manifest, data, trusted)
+    if unattested:
+        return replace(found, problems=tuple(unattested))
+    return _with_decisions(found, manifest, listed, trusted, people)
 
 
 def _with_decisions(
@@ -288,6 +295,7 @@ def present_files(directory: Path, manifest: Mapping[str, Any]) -> set[str]:
 def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
     problems = changed_files(directory, manifest, max_bytes)
     added = present_files(directory, manifest) - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
+    added -= set(ATTESTATIONS) if is_attested(manifest) else set()
     if "parts" in manifest:
         added -= {f"{manifest['stage']}.parquet"}
     if added:
@@ -323,7 +331,9 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
     stage = manifest["stage"]
     expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
     others = expected - {f"{stage}.parquet"}
-    if set(manifest["files"]) != {*others, *table_files(manifest), REPORT_FILE} or len(others) == len(expected):
+    cards = set(CARD_FILES) & set(manifest["files"])
+    listed = {*others, *table_files(manifest), REPORT_FILE, *(CARD_FILES if cards else ())}
+    if set(manifest["files"]) != listed or len(others) == len(expected):
         return ["the manifest does not list the files of its formats and its report"]
     columns = [each["column"] for each in manifest["columns"]]
     table, problem = _read_table(directory, manifest)

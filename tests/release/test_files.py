@@ -46,6 +46,8 @@ def test_a_release_verifies_and_its_manifest_tells_why_it_was_admitted(tmp_path)
     assert verify_release(written, max_bytes=None).verified
     assert verify_release(tmp_path / "people" / "latest", max_bytes=None).verified
     assert sorted(path.name for path in written.iterdir()) == [
+        "croissant.json",
+        "dcat.jsonld",
         "manifest.json",
         "report.html",
         "synthetic.csv",

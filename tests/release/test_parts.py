@@ -52,8 +52,7 @@ def test_a_table_above_the_size_is_a_directory_of_parts_with_a_digest_each(relea
     assert manifest["parts"] == {"rows_per_part": 3, "rows": [3, 3, 1]}
     assert set(manifest["files"]) == {
         *(f"synthetic.parquet/part-0000{place}.parquet" for place in range(3)),
-        "synthetic.csv",
-        "report.html",
+        *("synthetic.csv", "report.html", "croissant.json", "dcat.jsonld"),
     }
     assert manifest["formats"] == ["csv", "parquet"]
     for path in (release / "synthetic.parquet", *(release / "synthetic.parquet").iterdir()):

@@ -387,7 +387,9 @@ def test_every_text_stands_out_from_what_is_behind_it(page):
 
 def test_the_manifest_holds_the_digest_of_the_report_and_not_the_report(tmp_path):
     page, manifest = page_of(tmp_path)
-    assert set(manifest["files"]) == {"report.html", "synthetic.csv", "synthetic.parquet"}
+    assert set(manifest["files"]) == {
+        *("croissant.json", "dcat.jsonld", "report.html", "synthetic.csv", "synthetic.parquet")
+    }
     assert manifest["formats"] == ["csv", "parquet"]
     assert manifest["files"]["report.html"]["bytes"] == len(page.encode())
     assert "DOCTYPE" not in json.dumps(manifest)

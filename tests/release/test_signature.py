@@ -92,7 +92,8 @@ def test_a_signed_release_says_who_signed_it(original, keys, capsys):
     assert main(["verify", str(original), "--public-key", str(new.public), "--public-key", str(old.public)]) == 0
     assert f"Signed with the key {old.key_id} (old.pub.pem)." in capsys.readouterr().out
     assert {path.name for path in original.iterdir()} == {
-        *("manifest.json", "report.html", "signature.json", "synthetic.csv", "synthetic.parquet")
+        *("manifest.json", "report.html", "signature.json", "synthetic.csv", "synthetic.parquet"),
+        *("croissant.json", "dcat.jsonld", "attestation.json", "attestation-figures.json"),
     }
     assert (original / "signature.json").stat().st_mode & 0o777 == 0o644
     assert "It is signed with the key" in (original / "report.html").read_text()

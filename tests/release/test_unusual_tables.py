@@ -59,7 +59,8 @@ def test_unusual_tables_are_stored_and_released(kind, tmp_path):
     )
     assert verify_release(written, max_bytes=None).verified
     assert {path.name for path in written.iterdir()} == {
-        *("manifest.json", "report.html", "synthetic.csv", "synthetic.parquet")
+        *("manifest.json", "report.html", "synthetic.csv", "synthetic.parquet"),
+        *("croissant.json", "dcat.jsonld"),
     }
     assert fingerprint(read_released_csv(written)) == fingerprint(table)
     assert list(pd.read_parquet(written / "synthetic.parquet").columns) == list(table.columns)
