@@ -114,11 +114,17 @@ def test_a_policy_that_demands_a_signature_refuses_definitions_without_a_key(pro
         definitions(project, None)
 
 
-def test_without_a_key_nothing_is_said_of_signatures(project):
-    assert project.run(definitions(project, None, POLICY.with_required(signature=False))).success
+def test_without_a_key_there_is_no_signature_and_the_log_says_what_is_not_attested(project):
+    result = project.run(definitions(project, None, POLICY.with_required(signature=False)))
+    assert result.success
     (directory,) = released(project)
     assert condition(directory) is None
-    assert sorted(path.name for path in directory.iterdir()) == ["anonymized.parquet", "manifest.json", "report.html"]
+    assert sorted(path.name for path in directory.iterdir()) == [
+        *("anonymized.parquet", "croissant.json", "dcat.jsonld", "manifest.json", "report.html")
+    ]
+    with project.instance() as instance:
+        said = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert any("attestation.json was not written: there is no signing key" in message for message in said)
 
 
 def test_a_key_needs_the_extra_when_definitions_are_built(project, pair, monkeypatch):

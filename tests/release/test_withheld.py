@@ -8,6 +8,7 @@ import pytest
 from privacy_assets.cli import main
 from privacy_assets.orchestration.report_material import without_figures
 from privacy_assets.release.files import write_release
+from privacy_assets.release.formats.attestation import statements_of
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import are_withheld, digest_of
 from privacy_assets.release.policy import Limit, Policy
@@ -87,6 +88,9 @@ def test_the_same_release_with_figures_has_what_is_withheld_here(tmp_path):
     written = write_release(tmp_path, TABLE, fingerprint(TABLE), record, ("parquet",), REPORT)
     published = (written / "manifest.json").read_text() + (written / "report.html").read_text()
     assert all(secret in published for secret in SECRETS)
+    cards = (written / "croissant.json").read_text()
+    assert "0.0517" in cards
+    assert "93.17" in cards
 
 
 def test_no_withheld_figure_is_published_and_every_decision_is(release):
@@ -94,7 +98,11 @@ def test_no_withheld_figure_is_published_and_every_decision_is(release):
     manifest, report, page = (
         path.read_text() for path in (release / "manifest.json", release / "report.html", register)
     )
+    statements = statements_of(json.loads(manifest), manifest.encode())
+    cards = (release / "croissant.json").read_text() + (release / "dcat.jsonld").read_text()
     for secret in SECRETS:
+        assert secret not in cards, secret
+        assert secret.encode() not in b"".join(statements.values()), secret
         assert secret not in manifest, secret
         assert secret not in report, secret
         assert secret not in page, secret
