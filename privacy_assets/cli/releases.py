@@ -159,7 +159,7 @@ def run_release_card(chosen: argparse.Namespace, max_bytes: int) -> int:
     except PrivacyAssetsError as error:
         print(error, file=sys.stderr)
         return 1
-    for name, is_same in made.as_released.items():
+    for name, is_same in made.items():
         print(f"{output / name}: {'as released' if is_same else 'the release has none, or another'}")
     if key is None:
         print(f"{' and '.join(ATTESTATIONS)} were not made: {UNSIGNED}.")

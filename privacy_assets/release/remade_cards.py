@@ -1,7 +1,6 @@
 """Cards and attestations of a release, made anew from its manifest into another directory."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -16,14 +15,6 @@ FILE_MODE = 0o644
 UNSIGNED = "an envelope without a signature says nothing. Name the private key of who states it: --key FILE"
 
 
-@dataclass(frozen=True)
-class RemadeCards:
-    """The directory of the new files, and for each whether the release has the same bytes."""
-
-    directory: Path
-    as_released: Mapping[str, bool]
-
-
 def remake_cards(
     directory: Path,
     output: Path,
@@ -31,8 +22,10 @@ def remake_cards(
     key: SigningKey | None = None,
     public_keys: Sequence[str | Path | PublicKey] = (),
     max_bytes: int | None = MAX_BYTES,
-) -> RemadeCards:
+) -> dict[str, bool]:
     """Write the cards of a verified release, and with a key also its attestations, to a new directory.
+
+    Return for each file whether the release has the same bytes.
 
     Raises
     ------
@@ -66,7 +59,7 @@ def remake_cards(
         problem = type(error).__name__
     if problem:
         raise InvalidSettingError(f"{str(output)!r} could not be written ({problem}): expected a new directory.")
-    return RemadeCards(output, same)
+    return same
 
 
 def _content(path: Path) -> bytes | None:
