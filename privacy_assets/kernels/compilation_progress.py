@@ -70,6 +70,4 @@ def reported_to(report: Report) -> Iterator[None]:
         progress.reports.remove(report)
         if progress.n_functions > before:
             with suppress(Exception):
-                report(
-                    logging.INFO, f"Compiled {progress.n_functions - before} functions; the next run has them."
-                )
+                report(logging.INFO, f"Compiled {progress.n_functions - before} functions; the next run has them.")

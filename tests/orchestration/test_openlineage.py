@@ -37,10 +37,10 @@ def emitted(project, **settings):
     checks = {
         each["assertion"]: each["success"]
         for event in server.events
-        for dataset in event["inputs"]
+        for dataset in event.get("inputs", ())  # An observation has none.
         for each in dataset.get("inputFacets", {}).get("dataQualityAssertions", {}).get("assertions", ())
     }
-    complete = [event for event in server.events if event["eventType"] == "COMPLETE" and event["outputs"]]
+    complete = [event for event in server.events if event.get("eventType") == "COMPLETE" and event["outputs"]]
     return result.success, checks, {event["job"]["name"]: event["outputs"][0]["facets"] for event in complete}
 
 
