@@ -178,7 +178,7 @@ def test_a_command_is_one_that_exists(name, line, capsys):
         found = CliRunner().invoke(getattr(import_module(module), make)(), [*arguments, "--help"])
         assert found.exit_code == 0, found.output
         told = found.output
-    elif program == "pip":
+    elif program in ("pip", "uv"):
         extras = re.findall(r"^(\w+) = \[", (REPOSITORY / "pyproject.toml").read_text(), flags=re.MULTILINE)
         used = [extra for group in re.findall(r"\[([\w,]+)\]", line) for extra in group.split(",")]
         assert used
