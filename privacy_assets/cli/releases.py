@@ -131,7 +131,6 @@ def run_report(chosen: argparse.Namespace, max_bytes: int) -> int:
     if chosen.json:
         told = {
             "report": str(output),
-            "pictures": made.n_pictures,
             "records": found.n_records,
             "fingerprint": found.fingerprint,
             "signing_key": found.signing_key_id,

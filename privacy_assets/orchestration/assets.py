@@ -56,8 +56,7 @@ from privacy_assets.orchestration.stages import (
 from privacy_assets.pipeline.measure import figures_in_manifest, prepared_tables, released_columns
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
-from privacy_assets.release.policy import Policy
-from privacy_assets.release.ratings import RISK_LEVELS, mitigation, risk_level
+from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.stored_model import from_artifact
@@ -423,12 +422,10 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
     found: dict[str, Any] = {FOUND: "No synthetic record was assessed."}
     if score is not None:
         is_met = "privacy_risk_score" not in failed
-        level = risk_level(score)
         outcome = "it fails no limit; the release decides on the others" if is_met else "the policy does not accept it"
         found = {
             FOUND: f"The privacy_risk_score is {number(score)}: {outcome}.",
-            ADVICE: " ".join(level.strategies) if is_met else mitigation(score),
-            **({"risk_level": level.name} if is_met or level != RISK_LEVELS[-1] else {}),
+            **({} if is_met else {ADVICE: SINGLED_OUT_ADVICE}),
         }
     pictures = {
         "identified_by_combination_size": assessment.drawn("sizes"),

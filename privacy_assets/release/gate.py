@@ -192,7 +192,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     advice = (
         ""
         if passed or outcome == "beyond"
-        else own_advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
+        else own_advice or evidence.advised.get(limit.metric) or limit.default_advice
     )
     severity: Severity = "error" if limit.blocks and outcome != "beyond" else "warn"
     return Verdict(

@@ -9,6 +9,9 @@ from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, figures_of
 from privacy_assets.release.policy import RequiredSettings
 
+ANSWERABLE_SHARE = 0.05
+"""Where copies of a larger share of the originals would go unnoticed, pages say that nothing was answered."""
+NOT_ANSWERABLE = "not answerable with this control"
 LEVEL = 0.05
 """Level of the joint test of all criteria, with which adjusted p values are compared."""
 TOO_LITTLE_SEEN = (
@@ -80,7 +83,12 @@ def unseen_in_people(scores: Mapping[str, Any]) -> str:
     if people is None or share is None:
         return "even copies of all originals would have gone unnoticed"
     whose = f"fewer than {people:,} people ({percent(share)} of the originals)"
-    return f"copies of whole records of {whose} might have gone unnoticed"
+    return f"copies of whole records of {whose} might have gone unnoticed; copies of parts of records, of more people"
+
+
+def is_answerable(share: float | None) -> bool:
+    """Return whether copies of few enough of the originals would have gone unnoticed to say that there are none."""
+    return share is not None and share <= ANSWERABLE_SHARE
 
 
 def _at_most(value: Any, bound: float) -> bool:

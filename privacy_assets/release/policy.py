@@ -21,7 +21,6 @@ from privacy_assets.release.metrics import (
     Severity,
     shown_figure,
 )
-from privacy_assets.release.ratings import mitigation
 from privacy_assets.setting_checks import REQUIRED, described, is_integer, is_number, setting
 
 USE_CASES: Mapping[str, float] = {
@@ -87,6 +86,7 @@ OF_STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 """By figure whose limit can be decided by another, the figures that must meet it, each with that of strangers."""
 
+SINGLED_OUT_ADVICE = "Coarsen or drop the columns that single people out."
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people whom the synthesizer never saw, so "
     "it copies. "
@@ -100,7 +100,7 @@ class Limit:
     """A bound on one figure.
 
     By default `severity` is ``"warn"`` for `share_in_homogeneous_classes` and `information_loss`, else ``"error"``;
-    `advice` is by default the mitigation strategies that fit the metric.
+    `advice` is by default that of the metric.
 
     Raises
     ------
@@ -248,8 +248,9 @@ class Limit:
         can_be_met = any(not _is_known(value) or self.holds_for(value) for value in of_others)
         return "not met" if self.beyond is None or can_be_met else "beyond"
 
-    def advice_for(self, value: float | None) -> str:
-        """Return the advice for a value that fails."""
+    @property
+    def default_advice(self) -> str:
+        """The advice on a value that fails, if the evidence has none."""
         if self.advice is not None:
             return self.advice
         own = METRICS[self.metric].advice
@@ -257,7 +258,7 @@ class Limit:
             return own
         if METRICS[self.metric].needs_control:
             return LEAKAGE_ADVICE
-        return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
+        return SINGLED_OUT_ADVICE
 
 
 @dataclass(frozen=True)

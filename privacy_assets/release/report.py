@@ -18,12 +18,13 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
+from privacy_assets.release.first_page import MISSING, NOT_STATED, first_page
 from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
 from privacy_assets.release.outcomes import in_words, outcome_of, page_template
 from privacy_assets.release.policy import CERTAIN_VALUES_WARN, KNOWN_ROWS, SMALLEST_CLASSES, USE_CASES, Policy
-from privacy_assets.release.ratings import RISK_LEVELS, rate_identification, rate_score, risk_level
+from privacy_assets.release.ratings import rate_score, rating_agrees
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
 from privacy_assets.release.report_words import (
     CAVEATS,
@@ -35,7 +36,6 @@ from privacy_assets.release.report_words import (
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 
 TEMPLATE = "report.html"
-PNG_SOURCE = "data:image/png;base64,"
 LONGEST_SETTING = 400
 MOST_ROWS = 40
 HIDDEN_SETTINGS = ("model", "hierarchies")
@@ -47,8 +47,6 @@ NOT_DECLARED = "not stated"
 HEADINGS_OF_LIMITS = ("Limit", "Origin")
 MOST_CONCERNED = 0.5
 """Warnings about a larger share of the records are in the headline."""
-SMALL_SCORE = 0.3
-"""Scores above this are rated worse than acceptable for internal use."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Picture:
     @property
     def source(self) -> str:
         """The picture as a data URL, so that the page needs no other file."""
-        return f"{PNG_SOURCE}{base64.b64encode(self.png).decode()}"
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,9 @@ def render_report(
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     warnings = [verdict for verdict in decided if not verdict.passed and not verdict.blocks]
-    score, declared = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score"), manifest.get("declaration", {})
+    changes, rating = changes_in_words(manifest["policy"]["changes"]), rated_worse(manifest, decided)
+    rating, use_case = "" if refusal else rating, manifest["policy"]["use_case"]
+    page = first_page(manifest, decided, {each.name: finding(each) for each in decided}, _best_change(material))
     return page_template(TEMPLATE).render(
         manifest=manifest,
         created_at=_moment(manifest["created_at"]),
@@ -128,24 +128,27 @@ def render_report(
         declared=_Table(
             "What this release is for",
             ("Question", "Declared"),
-            list(_declared_rows(declared, manifest["policy"]["required"].get("declaration", ()), decided)),
+            list(_declared_rows(manifest, decided)),
         ),
         origins=_Table(
             "Origin of each limit",
             HEADINGS_OF_LIMITS,
             origins_of_limits(manifest["policy"], [each.metric for each in decided if each.metric is not None]),
         ),
-        poorly=rated_poorly(manifest["figures"]),
+        page=page,
+        rating=rating,
         refused=list(refusing(decided)),
         waits=[verdict for verdict in decided if verdict.blocks and verdict.name in WAITS],
         approvals=[Approval.of(each).in_words for each in manifest.get("approvals", ())],
         warnings=warnings,
         concerned=concerns_most(warnings),
         finding=finding,
-        changes=changes_in_words(manifest["policy"]["changes"]),
+        policy_name=""
+        if use_case is None
+        else f" “{in_words(use_case)}”" + (f", changed in {changes}," if changes else ""),
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
-        words=plain_words(manifest["figures"], bounds, rated=refusal is None),
+        words=plain_words(manifest["figures"], bounds, rated=refusal is None and not rating),
         caveats=((WITHHELD_IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_Table(
             "The legal criteria (WP216) and the findings",
@@ -158,10 +161,6 @@ def render_report(
         notes=material.notes,
         figures=list(_figure_tables(manifest["figures"], bounds)),
         sensitive=_sensitive_table(manifest["figures"], bounds),
-        # A low score is no reason to do less about a refusal.
-        risk_levels=() if side != "synthetic" else RISK_LEVELS if refusal is None else RISK_LEVELS[:-1],
-        risk_level=None if score is None else risk_level(score),
-        advised=[limit for limit in limits if limit["advice"]],
         measured=[table for table in _measured_tables(manifest["figures"], material, bounds) if table.rows],
         settings=[
             *_links_table(manifest["figures"]),
@@ -178,15 +177,14 @@ def render_report(
     )
 
 
-def _declared_rows(
-    declared: Mapping[str, Any], demanded: Sequence[str], decided: Sequence[Verdict]
-) -> Iterator[tuple[str, str]]:
-    """Yield what was declared, and what the policy demands or a report always has: it is "not stated"."""
+def _declared_rows(manifest: Mapping[str, Any], decided: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
+    """Yield what was declared, and what is missing of what the policy demands or a report always has."""
+    declared, demanded = manifest.get("declaration", {}), manifest["policy"]["required"].get("declaration", ())
     for name, words in DECLARED.items():
         if name == FRACTION and name in declared:
             yield words, f"{percent(declared[name])}{_chance_without_knowing(declared[name], decided)}"
         elif name in declared or name in demanded or name in ALWAYS_STATED:
-            yield words, str(declared.get(name, NOT_DECLARED))
+            yield words, str(declared.get(name, MISSING if name in demanded else NOT_STATED))
 
 
 def _chance_without_knowing(fraction: float, decided: Sequence[Verdict]) -> str:
@@ -259,21 +257,28 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
     return f"preset {words}" + ("" if source is None else f": {source}")
 
 
-def rated_poorly(figures: Mapping[str, Any]) -> str:
-    """Explain the poor rating of a release that the policy admits; empty if the rating is not poor."""
-    scores, poor = figures.get(MPUCC, {}), []
-    rate, score = scores.get("identification_rate"), scores.get("privacy_risk_score")
-    if rate is not None and rate_identification(rate) == "poor":
-        poor.append("the share of identified records is rated poor")
-    if score is not None and score > SMALL_SCORE:
-        poor.append(f"the privacy risk score is rated {rate_score(score)}")
-    if not poor:
+def rated_worse(manifest: Mapping[str, Any], decided: Sequence[Verdict]) -> str:
+    """Say why a policy admits a score that is rated worse on a general scale; empty if it is not."""
+    score, use_case = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score"), manifest["policy"]["use_case"]
+    if rating_agrees(score, use_case):
         return ""
+    own = [finding(each) for each in decided if each.metric == "privacy_risk_score"] or ["it has no limit on the score"]
     return (
-        f"The policy admits these records, but {' and '.join(poor)}. The rating is a general scale for synthetic "
-        "records; the limits are those that the owner of this policy decided to accept. Anyone who signs should know "
-        "why they differ."
+        f"On a general scale, which knows no policy, the privacy risk score is rated: {rate_score(score)}. The policy "
+        f"decides instead: {own[0]}."
     )
+
+
+def _best_change(material: ReportMaterial) -> str:
+    """Say which measured change of a column or two lowers the identification rate most; empty if none does."""
+    changes = material.column_changes
+    measured = [] if changes is None else changes.dropna(subset="difference").to_dict("records")
+    best = min(measured, key=lambda each: float(each["difference"]), default=None)
+    if best is None or best["difference"] >= 0:
+        return ""
+    rate, before = percent(best["identification_rate"]), percent(best["identification_rate"] - best["difference"])
+    what = f"{best['column']} {best['change']}"
+    return f"Measured on these records, with {what}: {rate} of them identified, instead of {before}"
 
 
 def _limit(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bool) -> dict[str, str]:

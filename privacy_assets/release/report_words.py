@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, number, percent
-from privacy_assets.release.leakage import failed_criteria, unseen_in_people
+from privacy_assets.release.leakage import NOT_ANSWERABLE, failed_criteria, is_answerable, unseen_in_people
 from privacy_assets.release.metrics import (
     ANONYMITY,
     CONTROL,
@@ -20,7 +20,9 @@ from privacy_assets.release.metrics import (
     STATISTICS,
     UTILITY,
 )
-from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
+from privacy_assets.release.ratings import rate_baseline, rate_score
+from privacy_assets.release.report_criteria import GUESSED
+from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 
 LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
 """Whether leakage is detected, as written in the figures of the manifest."""
@@ -46,6 +48,7 @@ FIGURES_IN_WORDS = {
 }
 """Figures whose names would suggest that the release was changed, although it was only measured."""
 
+MOST_COLUMNS = 3
 IN_NATS = frozenset({"mean_nonspecificity", "min_nonspecificity", "mean_entropy", "min_entropy"})
 """Figures that are natural logarithms; reports have them in bits."""
 
@@ -58,7 +61,7 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float], *, rate
     """Explain the figures of a manifest in sentences with counts and shares only.
 
     A figure has enough digits to show whether it is above its limit. If ``rated``, figures are rated on general scales,
-    which do not know why a table is refused.
+    which know neither the policy nor its verdict.
     """
     return _said(_SAYINGS, figures, limits, rated=rated)
 
@@ -66,6 +69,33 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float], *, rate
 def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
     """Explain the worth of the records in plain words; empty if it was not assessed."""
     return _said(_SAYINGS_OF_WORTH, figures, {})
+
+
+def decisive_words(metric: str, figures: Mapping[str, Any]) -> str:
+    """Explain a limited figure; empty if there are no words for it, or not all figures that they need."""
+    return "".join(_said([DECISIVE[metric]] if metric in DECISIVE else [], figures, {}))
+
+
+def in_which_columns(metric: str | None, figures: Mapping[str, Any]) -> str:
+    """Name the columns in which a limited figure is worst, as far as that was measured; empty if it was not."""
+    found: list[tuple[float, str]] = []
+    if metric in (LEAKAGE_DETECTED, "exposed_share", "inference_excess"):
+        what = "guessed right more often of originals than of others"
+        guessed = [row for row in figures.get(DISCLOSURE, {}).get(GUESSED, ()) if (row["low"] or 0) > 0]
+        found = [(row["original"] - row["control"], row["column"]) for row in guessed]
+    elif metric in ("share_in_homogeneous_classes", "l_diversity"):
+        what = "certain most often"
+        by_column = figures.get(ANONYMITY, {}).get("sensitive", {})
+        found = [(own["share_in_homogeneous_classes"], name) for name, own in by_column.items()]
+    elif metric == RARE_VALUES_RELEASED:
+        by_column = figures.get(RARE_VALUES, {}).get("by_column", {})
+        what, found = "rare values", [(own["n_values"], name) for name, own in by_column.items()]
+    elif metric in ("maximum_semantic_risk", "medium_semantic_risk"):
+        by_column = figures.get(SEMANTIC, {}).get(LACKED_COLUMNS, {})
+        what, found = "records above the limit", [(n, name) for name, n in by_column.items()]
+    worst = sorted(((size, name) for size, name in found if size), reverse=True)[:MOST_COLUMNS]
+    sizes = [f"{name} ({percent(size) if isinstance(size, float) else f'{size:,}'})" for size, name in worst]
+    return f"Measured by column, {what}: {', '.join(sizes)}" if sizes else ""
 
 
 def _said(
@@ -105,8 +135,6 @@ class _Figures(dict[str, Any]):
 
 
 def _identified(scores: _Figures) -> str:
-    rating = scores.rating(" This share is rated ", "identification_rate", rate_identification)
-    rating += "." if rating else ""
     found = (
         f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
         f"({scores.percent('identification_rate')})"
@@ -123,13 +151,13 @@ def _identified(scores: _Figures) -> str:
         return (
             f"{found} can be pinned to one person: in some combination of up to "
             f"{scores['max_combo_size']} columns, every original record with the same values belongs to that person, "
-            f"and at most as many synthetic as original records have these values.{rating} {n_identified:,} of "
+            f"and at most as many synthetic as original records have these values. {n_identified:,} of "
             f"{n_people:,} people ({percent(n_identified / n_people)}) are singled out."
         )
     return (
         f"{found} can be pinned to one original: some combination of up to "
         f"{scores['max_combo_size']} columns occurs exactly once among the synthetic and once among the original "
-        f"records.{rating}"
+        "records."
     )
 
 
@@ -141,7 +169,8 @@ def _score(scores: _Figures) -> str:
     return (
         f"The privacy risk score is {scores.number('privacy_risk_score')}{drawn}, on a scale from 0 (as "
         f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
-        f"protection that random data would have{scores.rating('. It is rated: ', 'privacy_risk_score', rate_score)}."
+        f"protection that random data would have"
+        f"{scores.rating('. On a general scale: ', 'privacy_risk_score', rate_score)}."
     )
 
 
@@ -192,7 +221,14 @@ def _leakage(scores: _Figures) -> str:
         failed = criteria_in_words(failed_criteria(scores))
         return f"Of {compared}, the records reveal more about the originals than chance explains: {failed}."
     said = f"Of {compared}, the records reveal no more about the originals than chance explains"
-    return f"{said}. This has a limit: {unseen_in_people(scores)}."
+    if not is_answerable(scores.get("detectable_share")):
+        said = f"Of {compared}: whether the records reveal more about the originals is {NOT_ANSWERABLE}"
+    return f"{said}."
+
+
+def _leakage_and_unseen(scores: _Figures) -> str:
+    unseen = "" if scores.get(LEAKAGE_DETECTED) else f" This has a limit: {unseen_in_people(scores)}."
+    return _leakage(scores) + unseen
 
 
 def _rare_values(counts: _Figures) -> str:
@@ -283,6 +319,46 @@ _SAYINGS_OF_WORTH: tuple[_Saying, ...] = (
         "people; counted in the originals, within {median_count_error_of_originals:%}.",
     ),
 )
+DECISIVE: Mapping[str, _Saying] = {
+    LEAKAGE_DETECTED: (DISCLOSURE, _leakage, "n_original", "n_control", "adjusted_p_value"),
+    "max_reidentification_probability": (
+        REIDENTIFICATION,
+        "An attacker who knows the columns that the policy assumes is left with at least {fewest_candidates} "
+        "candidates for every record, and picks the right one with a probability of at most "
+        "{max_reidentification_probability:%} ({mean_reidentification_probability:%} on average).",
+    ),
+    "originals_singled_out": (
+        MPUCC,
+        "{originals_singled_out:%} of the people in the source have some released record that, by up to "
+        "{max_combo_size} columns, fits them and nobody else: whoever knows these values picks that record.",
+    ),
+    "exposed_share": (
+        DISCLOSURE,
+        "Copies of up to {exposed_share:%} of the originals cannot be excluded (95 % confidence, if those who were "
+        "copied were drawn at random).",
+    ),
+    "copies_beyond_people": (
+        MPUCC,
+        "Of the records that one person of half of the people has alone, as many released records have "
+        "{unique_records_released:%}, and the other half of the people {unique_records_of_others:%}.",
+    ),
+    "share_in_homogeneous_classes": (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),
+    "share_certain_by_rows": (REIDENTIFICATION, _certain_by_rows, "share_certain_by_rows", "column_certain_by_rows"),
+    "maximum_semantic_risk": (SEMANTIC, _concepts, "maximum_semantic_risk", "medium_semantic_risk"),
+    **dict.fromkeys(
+        ("privacy_risk_score", "identification_rate"),
+        (
+            MPUCC,
+            "{identification_rate:%} of the synthetic records fit exactly one person of the source by up to "
+            "{max_combo_size} columns.",
+        ),
+    ),
+    RARE_VALUES_RELEASED: (
+        *(RARE_VALUES, _rare_values, "people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"),
+    ),
+    "smallest_class": (ANONYMITY, _classes, "k", "n_classes"),
+}
+"""What limited figures mean, those first that decide most."""
 _SAYINGS: tuple[_Saying, ...] = (
     (
         PRIVACY_BUDGET,
@@ -296,11 +372,7 @@ _SAYINGS: tuple[_Saying, ...] = (
         "{originals_singled_out:%} of the originals (interval {originals_singled_out_interval_low:%} to "
         "{originals_singled_out_interval_high:%}) are singled out by some released record.",
     ),
-    (
-        MPUCC,
-        "Of the records that one person of half of the people has alone, as many released records have "
-        "{unique_records_released:%}, and the other half of the people {unique_records_of_others:%}.",
-    ),
+    DECISIVE["copies_beyond_people"],
     (
         MPUCC,
         "Larger combinations are too many to search. Of a sample of {any_size_records} synthetic records, "
@@ -316,29 +388,17 @@ _SAYINGS: tuple[_Saying, ...] = (
         _control,
         *("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
     ),
-    (DISCLOSURE, _leakage, "n_original", "n_control", "adjusted_p_value"),
-    (
-        DISCLOSURE,
-        "Copies of at most {exposed_share:%} of the originals are compatible with the test (95 % confidence), if these "
-        "people were drawn at random.",
-        "exposed_share",
-    ),
-    (RARE_VALUES, _rare_values, "people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"),
-    (ANONYMITY, _classes, "k", "n_classes"),
-    (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),
+    (DISCLOSURE, _leakage_and_unseen, *DECISIVE[LEAKAGE_DETECTED][2:]),
+    *(DECISIVE[metric] for metric in ("exposed_share", RARE_VALUES_RELEASED)),
+    *(DECISIVE[metric] for metric in ("smallest_class", "share_in_homogeneous_classes")),
     (
         STATISTICS,
         "Generalizing cost {information_loss:%} of the precision of the quasi-identifiers on average (0 %: unchanged, "
         "100 %: no information left).",
     ),
     (STATISTICS, _suppressed, "suppressed_share"),
-    (
-        REIDENTIFICATION,
-        "An attacker who knows the columns that the policy assumes is left with at least {fewest_candidates} "
-        "candidates for every record, and picks the right one with a probability of at most "
-        "{max_reidentification_probability:%} ({mean_reidentification_probability:%} on average).",
-    ),
+    DECISIVE["max_reidentification_probability"],
     (REIDENTIFICATION, _known_rows, "fewest_candidates_by_rows", "known_rows"),
-    (REIDENTIFICATION, _certain_by_rows, "share_certain_by_rows", "column_certain_by_rows"),
-    (SEMANTIC, _concepts, "maximum_semantic_risk", "medium_semantic_risk"),
+    DECISIVE["share_certain_by_rows"],
+    DECISIVE["maximum_semantic_risk"],
 )

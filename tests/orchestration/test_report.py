@@ -79,5 +79,6 @@ def test_what_a_release_declares_is_on_the_page_and_in_the_manifest(project):
     assert json.loads((written / "manifest.json").read_text())["declaration"] == declared
     page = page_of(project)
     assert "Teaching statistics" in page
-    # The recipient, the legal basis, who decided the roles, and why a nearly unique column leaves unchanged.
-    assert page.count("not stated") == 4
+    # Recipient and who decided the roles, also on the first page; the legal basis; why a nearly unique column leaves.
+    assert page.count("not stated, and not demanded by the policy") == 5
+    assert page.count("not stated") == 6

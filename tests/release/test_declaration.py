@@ -73,7 +73,8 @@ def test_presets_for_others_demand_a_declaration():
 def test_markup_is_text_on_every_page(tmp_path):
     written = released(tmp_path / "people" / "synthetic", purpose=HTML, recipient_means=HTML)
     page = (written / "report.html").read_text()
-    assert page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &lt;b&gt;bold&lt;/b&gt;") == 2
+    # On the first page, and in Annex A.
+    assert page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &lt;b&gt;bold&lt;/b&gt;") == 4
     assert "What the recipient could link, and what prevents it" in page
     assert "<script>" not in page + write_register(tmp_path)[0].read_text()
 

@@ -31,7 +31,8 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
     }
     assert (
         found.remark
-        == "copies of whole records of fewer than 18 people (0.60% of the originals) might have gone unnoticed"
+        == "copies of whole records of fewer than 18 people (0.60% of the originals) might have gone unnoticed; "
+        "copies of parts of records, of more people"
     )
     assert found.advice == ""
 

@@ -17,7 +17,7 @@ from privacy_assets.release.report import (
     Picture,
     Refusal,
     ReportMaterial,
-    rated_poorly,
+    rated_worse,
     render_report,
 )
 from privacy_assets.release.report_words import plain_words
@@ -154,16 +154,26 @@ def page(tmp_path_factory):
     return page_of(tmp_path_factory.mktemp("release"))[0]
 
 
-def test_the_verdict_comes_first_then_figures_meaning_pictures_advice_refusals_and_how_to_verify(page):
+def test_the_page_to_sign_comes_first_and_all_else_is_in_five_annexes(page):
     assert page.index("Released, with 1 warning") < page.index("<h2")
-    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == [
+    assert re.findall(r"<h[23][^>]*>(.*?)</h[23]>", page) == [
+        "What leaves",
+        "What could go wrong: the figures that decide",
+        "What was not answered",
+        "Open points",
+        "Who decided",
+        "Annex A. Decision and limits",
         "Figures against limits",
+        "Conditions on the evidence",
+        "History of refusals",
+        "Annex B. What the records reveal",
         "What the figures mean",
         "Pictures",
-        "What would lower the risk",
-        "History of refusals",
-        "Verify the files",
-        "All figures and settings",
+        "Annex C. What would lower the risk",
+        "Measured on these records",
+        "Annex D. All figures and settings",
+        "Settings",
+        "Annex E. Verify the files",
     ]
 
 
@@ -285,15 +295,13 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "verbatim copies synthetic records equal to an original on all columns 3 below 0 not met: warning",
         "Remove copies.",
         "800 of 4,000 synthetic records (20.0%) can be pinned to one original",
-        "This share is rated poor",
-        "It is rated: acceptable risk for internal use.",
         "As many real people whom the synthesizer never saw would score 0.3 in place of the synthetic records.",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
-        "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
         "for those with the largest effect: 1 of 2 changes measured",
         "coarsened: 10 bands of about as many originals each not measured",
-        "Medium risk (these records)",
+        "On a general scale, which knows no policy, the privacy risk score is rated: acceptable risk for internal use. "
+        "The policy decides instead: privacy risk score is 0.17.",
         "none nothing forgotten 1 none",
         "age scaled column 0.25 40",
         "2026-01-02 03:04 UTC leakage_detected is yes; expected no; privacy_risk_score is 0.31; expected below 0.2",
@@ -313,8 +321,8 @@ def test_the_page_says_what_other_people_score_on_columns_that_depend_on_no_othe
 def test_the_page_says_how_many_copies_are_compatible_with_the_test(tmp_path):
     text = text_of(page_of(tmp_path, figures={"disclosure_assessment": {"exposed_share": 0.0163}})[0])
     assert (
-        "Copies of at most 1.63% of the originals are compatible with the test (95 % confidence), if these people were "
-        "drawn at random." in text
+        "Copies of up to 1.63% of the originals cannot be excluded (95 % confidence, if those who were copied were "
+        "drawn at random)." in text
     )
 
 
@@ -411,7 +419,7 @@ def test_a_clean_release_says_so_and_little_material_still_makes_a_page(tmp_path
     text = text_of(page)
     assert "Released The policy admitted these 2 records. 1 of 1 conditions" in text
     assert "No earlier run of this release was refused." in text
-    assert "Low risk (these records)" in text
+    assert "On a general scale" not in text
     assert "Pictures" not in text
 
 
@@ -501,14 +509,17 @@ def test_the_sentence_on_concepts_leads_with_records_to_withhold(tmp_path):
     assert sentence.startswith("An attacker who knows all attributes of a record and one that it lacks picks the")
 
 
-@pytest.mark.parametrize(
-    ("score", "is_said"), [(None, False), (0.0, False), (0.295, False), (0.3, False), (0.3001, True), (0.305, True)]
-)
-def test_an_admitted_score_is_explained_from_where_it_is_rated_worse_than_for_internal_use(score, is_said):
-    assert max(USE_CASES.values()) == 0.3
-    said = rated_poorly({"mpucc_assessment": {"privacy_risk_score": score}})
-    assert ("the privacy risk score is rated" in said) == is_said
-    assert bool(said) == is_said
+@pytest.mark.parametrize("use_case", [None, *USE_CASES])
+@pytest.mark.parametrize("score", [None, 0.0, 0.1, 0.1001, 0.3, 0.3001])
+def test_a_rating_that_contradicts_the_verdict_has_the_reason(score, use_case):
+    """A score that is rated for internal use only, or worse, contradicts a release to others."""
+    manifest = {"figures": {"mpucc_assessment": {"privacy_risk_score": score}}, "policy": {"use_case": use_case}}
+    said = rated_worse(manifest, [limit_verdict("privacy_risk_score", score, 0.4)])
+    is_inside = use_case in (None, "internal_analytics", "development")
+    assert bool(said) == (score is not None and score > (0.3 if is_inside else 0.1))
+    assert said.endswith(f"privacy risk score is {score}.") == bool(said)
+    unlimited = rated_worse(manifest, [])
+    assert ("no limit on the score" in unlimited) == bool(said)
 
 
 def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):
@@ -542,19 +553,21 @@ def first_page(page):
 def test_the_first_page_has_what_an_officer_signs(tmp_path):
     page, manifest = page_of(tmp_path, declaration=DECLARATION)
     assert manifest["declaration"] == DECLARATION
-    first = text_of(first_page(page))
-    assert "Purpose Teaching statistics" in first
-    assert "Legal basis not stated" in first
-    assert "Retention not stated" in first
-    assert "Privacy officer Name Place and date Signature" in first
+    first, text = text_of(first_page(page)), text_of(page)
+    assert "Why Teaching statistics" in first
+    assert "To whom not stated, and not demanded by the policy" in first
+    assert "Legal basis not stated, and not demanded by the policy" in text
+    assert "Privacy officer Name, place and date Signature" in first
+    assert "The policy, by its limits and conditions; no person: the policy demands no approval." in first
     # The table has a quasi-identifier, which a synthesizer draws anew, and one other column.
-    assert "Columns that are released unchanged Column Role Distinct values" in first
-    assert first.count(" other 100.0% 100.0% ordinary not required") == 1
-    assert "No column is released unchanged" not in first
+    assert "1 of these columns have values as precise as those of the source: &lt;script" in first
+    assert "Columns that are released unchanged Column Role Distinct values" in text
+    assert text.count(" other 100.0% 100.0% ordinary not required") == 1
+    assert "No column is released unchanged" not in text
     assert MARKUP not in page
 
 
-def test_the_first_page_has_the_questions_of_the_law(tmp_path):
+def test_the_report_has_the_questions_of_the_law(tmp_path):
     criterion = {
         "criterion": "singling_out",
         "original": 0.1,
@@ -574,7 +587,7 @@ def test_the_first_page_has_the_questions_of_the_law(tmp_path):
     figures = {"mpucc_assessment": SCORES, "disclosure_assessment": disclosure}
     policy = Policy((Limit("privacy_risk_score", 0.2), Limit("singling_out_excess", 0.05)))
     page = page_of(tmp_path, verdicts=verdicts, figures=figures, policy=policy)[0]
-    assert "Singling out" in text_of(first_page(page))
+    assert "Singling out Do some known columns" in text_of(page)
     # And the limited figure has the interval that was measured.
     assert "0.02 95 % interval -0.01 to 0.02 below 0.05 met" in text_of(page)
     assert "0.17 below 0.2 met" in text_of(page)
@@ -595,16 +608,17 @@ def test_each_limit_says_where_it_comes_from(tmp_path, use_case, origin):
     assert "identification rate set for this release" in text
 
 
-def test_a_released_table_that_is_rated_poor_is_not_green_and_says_why(tmp_path):
+def test_a_released_table_whose_rating_contradicts_its_release_is_not_green_and_says_why(tmp_path):
     verdicts = (CONDITION, limit_verdict("privacy_risk_score", 0.17, 0.2))
     policy = Policy((Limit("privacy_risk_score", 0.2),))
     poor = page_of(tmp_path / "poor", verdicts=verdicts, policy=policy)[0]
-    assert 'class="verdict warning"' in poor
-    assert "but the share of identified records is rated poor" in text_of(first_page(poor))
-    scores = {"mpucc_assessment": SCORES | {"identification_rate": 0.005}}
-    good = page_of(tmp_path / "good", verdicts=verdicts, policy=policy, figures=scores)[0]
-    assert 'class="verdict good"' in good
-    assert "rated poor" not in first_page(good)
+    assert 'class="verdict good"' in poor
+    assert "On a general scale: acceptable risk for internal use." in text_of(poor)
+    assert "good structure" in poor
+    public = page_of(tmp_path / "public", verdicts=verdicts, policy=replace(policy, use_case="public_release"))[0]
+    assert 'class="verdict warning"' in public
+    assert "is rated: acceptable risk for internal use. The policy decides instead" in text_of(first_page(public))
+    assert "On a general scale: acceptable" not in text_of(public)
 
 
 @pytest.mark.parametrize(("share", "is_most"), [(0.793, True), (0.5, False)])
@@ -618,7 +632,7 @@ def test_a_warning_that_concerns_most_records_is_in_the_headline(tmp_path, share
     manifest = page_of(tmp_path)[1] | {"verdicts": [asdict(verdict) for verdict in verdicts]}
     text = text_of(first_page(render_report(manifest, MATERIAL)))
     words = f"{100 * share:.1f}% of the records are in classes where a sensitive value is certain"
-    assert f"Warning: {words}: share in homogeneous classes is {share}. Require l_diversity." in text
+    assert f"Open points {words}: share in homogeneous classes is {share}. Require l_diversity." in text
     assert (f"Released, with 1 warning: {words}" in text) == is_most
 
 

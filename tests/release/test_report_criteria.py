@@ -51,7 +51,11 @@ def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
     assert rows({"disclosure_assessment": DISCLOSURE | {"n_examined": 5_912}})[0] == first
     assert first["Finding"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
     assert first["Difference, 95 % interval"] == "-1.00% to 3.00%"
-    assert first["Not answered"].endswith("copies of fewer than 95 people would go unnoticed here")
+    assert first["Would go unnoticed"] == "copies of fewer than 95 people (2.00%)"
+    weak = [{"criterion": "linkability", **ROW, "detectable_share": share} for share in (0.05, 0.0501, None)]
+    found_of_weak = rows({"disclosure_assessment": DISCLOSURE | {"criteria": weak}})
+    assert ["not answerable with this control" in row["Finding"] for row in found_of_weak] == [False, True, True]
+    assert ["no more than chance" in row["Finding"] for row in found_of_weak] == [True, False, False]
     assert found[2]["Finding"].startswith(
         "mean score 0.14 of originals, 0.13 of the control (a higher score reveals more)"
     )
@@ -61,7 +65,7 @@ def test_a_failed_criterion_and_one_that_shows_no_copies_say_so():
     changed = [{"criterion": "near_copies", **ROW, "adjusted_p_value": 0.05, "detectable_share": None}]
     (row,) = rows({"disclosure_assessment": DISCLOSURE | {"criteria": changed}})
     assert "more than of the control (adjusted p value 0.05)" in row["Finding"]
-    assert row["Not answered"].endswith("copies alone would go unnoticed here")
+    assert row["Would go unnoticed"] == "copies of everybody"
 
 
 def test_gaps_around_originals_are_not_said_to_reveal_more():
@@ -70,7 +74,7 @@ def test_gaps_around_originals_are_not_said_to_reveal_more():
     assert (
         "(a higher score: fewer are near): more gaps than around the control (adjusted p value 0.004)" in row["Finding"]
     )
-    assert "unnoticed" not in row["Not answered"]
+    assert row["Would go unnoticed"] == "not known: it does not look for copies"
 
 
 def test_anonymized_records_are_in_the_same_table():

@@ -1,0 +1,153 @@
+"""The page that is signed: what leaves, to whom and why, what could go wrong, what is not answered, and who decided.
+
+It is one page of A4, whatever a release declares: every text is cut, and what is cut or left out is in an annex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
+from privacy_assets.release.approvals import Approval
+from privacy_assets.release.declaration import DECLARED
+from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict, refusing
+from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
+from privacy_assets.release.report_criteria import not_answered
+from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
+
+MOST_DECISIVE, MOST_POINTS = 3, 4
+LONGEST_NAME, LONGEST_TEXT, LONGEST_POINT, LONGEST_NAMES = 60, 180, 340, 450
+"""Bytes of UTF-8, because letters of more bytes tend to be wider."""
+IDENTIFYING = {
+    *("privacy_risk_score", "overall_protection", "main_protection"),
+    *("identification_rate", "total_identified", "originals_singled_out"),
+}
+"""Metrics that the measured changes of columns lower."""
+QUESTIONS = {
+    "To whom": ("recipient", "recipient_means"),
+    "Why": ("purpose", "legal_basis"),
+    "Until when": ("retention", "review_by"),
+}
+NOT_STATED, MISSING = "not stated, and not demanded by the policy", "missing, although the policy demands it"
+
+
+@dataclass(frozen=True)
+class FirstPage:
+    """The content of the page, as text."""
+
+    title: str
+    leaves: Sequence[tuple[str, str]]
+    found: Sequence[str]
+    decisive: Sequence[tuple[Outcome, str]]
+    unanswered: Sequence[str]
+    open_points: Sequence[str]
+    decided_by: Sequence[str]
+
+
+def first_page(
+    manifest: Mapping[str, Any], decided: Sequence[Verdict], findings: Mapping[str, str], measured: str
+) -> FirstPage:
+    """Return what is on the page, by a manifest and its verdicts.
+
+    ``findings`` has those of all verdicts in words, by their names, and ``measured`` the change of columns that was
+    measured to lower the identification rate most.
+    """
+    figures, refused = manifest["figures"], refusing(decided)
+    declared = {name: cut(str(each), LONGEST_TEXT) for name, each in manifest.get("declaration", {}).items()}
+    declared |= dict.fromkeys(set(manifest["policy"]["required"].get("declaration", ())) - set(declared), MISSING)
+    failed = sorted((each for each in decided if not each.passed), key=lambda each: _urgency(each, refused))
+    points = [
+        _sentences(
+            findings[each.name] if each not in refused else in_words(each.metric or each.name).capitalize(),
+            measured if each.metric in IDENTIFYING else in_which_columns(each.metric, figures),
+            each.advice,
+        )
+        for each in failed
+    ]
+    limited = {each.metric for each in decided if each.metric is not None}
+    partition = [] if manifest["partition"] is None else [f"partition {manifest['partition']}"]
+    return FirstPage(
+        ", ".join(cut(each, LONGEST_NAME) for each in (manifest["release"], *partition)),
+        [*_columns(manifest), *((question, _declared(names, declared)) for question, names in QUESTIONS.items())],
+        _most([findings[each.name] for each in refused], MOST_DECISIVE),
+        list(_decisive(decided, manifest)),
+        [WITHHELD_IN_WORDS] if are_withheld(manifest) else _most(not_answered(manifest, limited), MOST_POINTS, "B"),
+        _most(points, MOST_POINTS),
+        _most(list(_people(manifest, decided, declared)), MOST_POINTS),
+    )
+
+
+def cut(text: str, longest: int, annex: str = "A") -> str:
+    """Cut a text to a number of bytes, with a pointer to the annex that has all of it."""
+    words = " ".join(text.split())
+    if len(words.encode()) <= longest:
+        return words
+    return f"{words.encode()[:longest].decode(errors='ignore').rstrip()}\u2026 (all in Annex {annex})"
+
+
+def _urgency(verdict: Verdict, refused: Sequence[Verdict]) -> int:
+    return 0 if verdict in refused else 1 if verdict.blocks else 2 if verdict.metric is not None else 3
+
+
+def _most(texts: Sequence[str], most: int, annex: str = "A") -> list[str]:
+    n_others = len(texts) - most
+    shown = [cut(each, LONGEST_POINT, annex) for each in texts[:most]]
+    return [*shown, *([f"{n_others:,} more in Annex {annex}."] if n_others > 0 else [])]
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+
+def _columns(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    columns, is_synthetic = manifest["columns"], manifest["stage"] == "synthetic"
+    names = list(dict.fromkeys(each.get("generalizes") or each["column"] for each in columns))
+    of = f" for {len(names):,} of the source" if len(names) < len(columns) else ""
+    kind = "synthetic records" if is_synthetic else "records of real people, in classes of people who look alike"
+    yield "What", f"{manifest['n_records']:,} {kind}, in {len(columns):,} columns{of}: {_names(names)}"
+    leaving = [each["column"] for each in manifest.get(MANIFEST_KEY, ())]
+    if leaving:
+        precise = "values as precise as those of the source" if is_synthetic else "the people's own values, unchanged"
+        yield "Not coarsened", f"{len(leaving):,} of these columns have {precise}: {_names(leaving)}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return cut(", ".join(cut(each, LONGEST_NAME, "D") for each in names), LONGEST_NAMES, "D")
+
+
+def _declared(names: Sequence[str], declared: Mapping[str, str]) -> str:
+    """Return declarations as one text, all but the first with their names."""
+    said = [
+        f"{DECLARED[name]}: {declared[name]}" if place else declared[name]
+        for place, name in enumerate(names)
+        if name in declared
+    ]
+    return "; ".join(said) or NOT_STATED
+
+
+def _decisive(decided: Sequence[Verdict], manifest: Mapping[str, Any]) -> Iterator[tuple[Outcome, str]]:
+    """Yield the limited figures that decide, the failed ones first, with their meaning in words."""
+    kinds, places = ["refused", "waived", "warning", "good"], list(DECISIVE)
+    limited = [
+        (kinds.index(outcome.kind), not words, [*places, each.metric].index(each.metric), outcome, words, each.metric)
+        for each in decided
+        if each.metric is not None
+        for outcome, words in [(outcome_of(each, manifest), decisive_words(each.metric, manifest["figures"]))]
+    ]
+    for *_, outcome, words, metric in sorted(limited)[:MOST_DECISIVE]:
+        yield outcome, cut(words or METRICS[metric].meaning, LONGEST_POINT, "B")
+
+
+def _people(manifest: Mapping[str, Any], decided: Sequence[Verdict], declared: Mapping[str, str]) -> Iterator[str]:
+    n_required = manifest["policy"]["required"].get("approvals", 0)
+    approvals = [Approval.of(each).in_words for each in manifest.get("approvals", ())]
+    said = [each.reason for each in decided if each.name in (REJECTION_CHECK, APPROVAL_CHECK) and not each.passed]
+    said += [f"Approved by {each}" for each in approvals]
+    why = f"of {n_required:,} approvals, none was given" if n_required else "the policy demands no approval"
+    yield from said or [f"The policy, by its limits and conditions; no person: {why}."]
+    yield from (f"Waived: {each.reason}" for each in decided if each.waived_by is not None)
+    yield f"Roles of the columns: {declared.get('roles_decided_by', NOT_STATED)}"
