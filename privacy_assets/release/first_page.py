@@ -6,7 +6,8 @@ It is one page of A4, whatever a release declares: every text is cut, and what i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
@@ -19,9 +20,11 @@ from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
-MOST_DECISIVE, MOST_POINTS = 3, 4
-LONGEST_NAME, LONGEST_TEXT, LONGEST_POINT, LONGEST_NAMES = 60, 180, 340, 450
-"""Bytes of UTF-8, because letters of more bytes tend to be wider."""
+MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINE = 3, 4, 42, 95
+"""A line has so many small letters; wide ones count twice."""
+LENGTHS = (340, 270, 200, 150, 100, 70)
+"""Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines of them."""
+LONGEST_NAME = 60
 IDENTIFYING = {
     *("privacy_risk_score", "overall_protection", "main_protection"),
     *("identification_rate", "total_identified", "originals_singled_out"),
@@ -30,8 +33,9 @@ IDENTIFYING = {
 QUESTIONS = {
     "To whom": ("recipient", "recipient_means"),
     "Why": ("purpose", "legal_basis"),
-    "Until when": ("retention", "review_by"),
+    "Until when": ("review_by", "retention"),
 }
+LAST_LATIN = 0x24F
 NOT_STATED, MISSING = "not stated, and not demanded by the policy", "missing, although the policy demands it"
 
 
@@ -40,25 +44,45 @@ class FirstPage:
     """The content of the page, as text."""
 
     title: str
-    leaves: Sequence[tuple[str, str]]
+    columns: Sequence[tuple[str, str]]
+    declared: Sequence[tuple[str, str]]
     found: Sequence[str]
     decisive: Sequence[tuple[Outcome, str]]
     unanswered: Sequence[str]
     open_points: Sequence[str]
     decided_by: Sequence[str]
 
+    def cut_to(self, longest: int) -> FirstPage:
+        """Return the page with shorter texts, each with a pointer to the annex that has all of it."""
+        return replace(
+            self,
+            columns=[(name, cut(each, longest, "D")) for name, each in self.columns],
+            declared=[(name, cut(each, longest)) for name, each in self.declared],
+            found=_most(self.found, MOST_DECISIVE, longest),
+            decisive=[(outcome, cut(each, longest, "B")) for outcome, each in self.decisive],
+            unanswered=_most(self.unanswered, MOST_POINTS, longest, "B"),
+            open_points=_most(self.open_points, MOST_POINTS, longest),
+            decided_by=_most(self.decided_by, MOST_POINTS, longest),
+        )
+
+    @property
+    def n_lines(self) -> int:
+        """How many lines the texts fill."""
+        pairs = [each for _, each in (*self.columns, *self.declared, *self.decisive)]
+        texts = [*pairs, *self.found, *self.unanswered, *self.open_points, *self.decided_by]
+        return sum(-(-sum(map(_width, each)) // LINE) for each in texts)
+
 
 def first_page(
-    manifest: Mapping[str, Any], decided: Sequence[Verdict], findings: Mapping[str, str], measured: str
+    manifest: Mapping[str, Any], decided: Sequence[Verdict], findings: Mapping[str, str], measured: str, rating: str
 ) -> FirstPage:
     """Return what is on the page, by a manifest and its verdicts.
 
-    ``findings`` has those of all verdicts in words, by their names, and ``measured`` the change of columns that was
-    measured to lower the identification rate most.
+    ``findings`` has those of all verdicts in words, by their names, ``measured`` is the change of columns that was
+    measured to lower the identification rate most, and ``rating`` why a score is admitted that is rated worse.
     """
-    figures, refused = manifest["figures"], refusing(decided)
-    declared = {name: cut(str(each), LONGEST_TEXT) for name, each in manifest.get("declaration", {}).items()}
-    declared |= dict.fromkeys(set(manifest["policy"]["required"].get("declaration", ())) - set(declared), MISSING)
+    figures, refused, declared = manifest["figures"], refusing(decided), manifest.get("declaration", {})
+    declared = dict.fromkeys(manifest["policy"]["required"].get("declaration", ()), MISSING) | declared
     failed = sorted((each for each in decided if not each.passed), key=lambda each: _urgency(each, refused))
     points = [
         _sentences(
@@ -70,32 +94,38 @@ def first_page(
     ]
     limited = {each.metric for each in decided if each.metric is not None}
     partition = [] if manifest["partition"] is None else [f"partition {manifest['partition']}"]
-    return FirstPage(
+    page = FirstPage(
         ", ".join(cut(each, LONGEST_NAME) for each in (manifest["release"], *partition)),
-        [*_columns(manifest), *((question, _declared(names, declared)) for question, names in QUESTIONS.items())],
-        _most([findings[each.name] for each in refused], MOST_DECISIVE),
+        list(_columns(manifest)),
+        [(question, _declared(names, declared)) for question, names in QUESTIONS.items()],
+        [findings[each.name] for each in refused],
         list(_decisive(decided, manifest)),
-        [WITHHELD_IN_WORDS] if are_withheld(manifest) else _most(not_answered(manifest, limited), MOST_POINTS, "B"),
-        _most(points, MOST_POINTS),
-        _most(list(_people(manifest, decided, declared)), MOST_POINTS),
+        [WITHHELD_IN_WORDS] if are_withheld(manifest) else not_answered(manifest, limited),
+        [*points, *filter(None, [rating])],
+        list(_people(manifest, decided, declared)),
     )
+    pages = [page.cut_to(longest) for longest in LENGTHS]
+    return next((each for each in pages if each.n_lines <= MOST_LINES), pages[-1])
 
 
 def cut(text: str, longest: int, annex: str = "A") -> str:
-    """Cut a text to a number of bytes, with a pointer to the annex that has all of it."""
+    """Cut a text to a length, counted in small letters, with a pointer to the annex that has all of it."""
     words = " ".join(text.split())
-    if len(words.encode()) <= longest:
-        return words
-    return f"{words.encode()[:longest].decode(errors='ignore').rstrip()}\u2026 (all in Annex {annex})"
+    n_shown = sum(reached <= longest for reached in accumulate(map(_width, words)))
+    return words if n_shown == len(words) else f"{words[:n_shown].rstrip()}\u2026 (all in Annex {annex})"
+
+
+def _width(letter: str) -> int:
+    return 2 if letter.isupper() or letter in "mw@%" or ord(letter) > LAST_LATIN else 1
 
 
 def _urgency(verdict: Verdict, refused: Sequence[Verdict]) -> int:
     return 0 if verdict in refused else 1 if verdict.blocks else 2 if verdict.metric is not None else 3
 
 
-def _most(texts: Sequence[str], most: int, annex: str = "A") -> list[str]:
+def _most(texts: Sequence[str], most: int, longest: int, annex: str = "A") -> list[str]:
     n_others = len(texts) - most
-    shown = [cut(each, LONGEST_POINT, annex) for each in texts[:most]]
+    shown = [cut(each, longest, annex) for each in texts[:most]]
     return [*shown, *([f"{n_others:,} more in Annex {annex}."] if n_others > 0 else [])]
 
 
@@ -116,16 +146,13 @@ def _columns(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _names(names: Sequence[str]) -> str:
-    return cut(", ".join(cut(each, LONGEST_NAME, "D") for each in names), LONGEST_NAMES, "D")
+    return ", ".join(cut(each, LONGEST_NAME, "D") for each in names)
 
 
-def _declared(names: Sequence[str], declared: Mapping[str, str]) -> str:
-    """Return declarations as one text, all but the first with their names."""
-    said = [
-        f"{DECLARED[name]}: {declared[name]}" if place else declared[name]
-        for place, name in enumerate(names)
-        if name in declared
-    ]
+def _declared(names: Sequence[str], declared: Mapping[str, Any]) -> str:
+    """Return declarations as one text, with what they are unless the question says it."""
+    given = [name for name in names if name in declared]
+    said = [f"{'' if name in ('recipient', 'purpose') else f'{DECLARED[name]}: '}{declared[name]}" for name in given]
     return "; ".join(said) or NOT_STATED
 
 
@@ -139,10 +166,10 @@ def _decisive(decided: Sequence[Verdict], manifest: Mapping[str, Any]) -> Iterat
         for outcome, words in [(outcome_of(each, manifest), decisive_words(each.metric, manifest["figures"]))]
     ]
     for *_, outcome, words, metric in sorted(limited)[:MOST_DECISIVE]:
-        yield outcome, cut(words or METRICS[metric].meaning, LONGEST_POINT, "B")
+        yield outcome, words or METRICS[metric].meaning
 
 
-def _people(manifest: Mapping[str, Any], decided: Sequence[Verdict], declared: Mapping[str, str]) -> Iterator[str]:
+def _people(manifest: Mapping[str, Any], decided: Sequence[Verdict], declared: Mapping[str, Any]) -> Iterator[str]:
     n_required = manifest["policy"]["required"].get("approvals", 0)
     approvals = [Approval.of(each).in_words for each in manifest.get("approvals", ())]
     said = [each.reason for each in decided if each.name in (REJECTION_CHECK, APPROVAL_CHECK) and not each.passed]

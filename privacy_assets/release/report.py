@@ -116,7 +116,7 @@ def render_report(
     warnings = [verdict for verdict in decided if not verdict.passed and not verdict.blocks]
     changes, rating = changes_in_words(manifest["policy"]["changes"]), rated_worse(manifest, decided)
     rating, use_case = "" if refusal else rating, manifest["policy"]["use_case"]
-    page = first_page(manifest, decided, {each.name: finding(each) for each in decided}, _best_change(material))
+    page = first_page(manifest, decided, {each.name: finding(each) for each in decided}, _best_change(material), rating)
     return page_template(TEMPLATE).render(
         manifest=manifest,
         created_at=_moment(manifest["created_at"]),
