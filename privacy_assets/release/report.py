@@ -285,7 +285,7 @@ def _limit(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bool
     """Return a limit and its outcome, for the template."""
     shown, metric = outcome_of(verdict, manifest), METRICS[str(verdict.metric)]
     word = {"good": "met", "warning": "not met: warning", "refused": "not met: refused", "waived": "not met: waived"}
-    named = shown._asdict() | {"word": word[shown.kind], "meaning": in_words(metric.meaning), "advice": verdict.advice}
+    named = shown._asdict() | {"word": word[shown.kind], "meaning": in_words(metric.meaning)}
     if metric.needs_sensitive and not has_sensitive:
         named |= {"found": "no sensitive column", "word": "does not apply"}
     return named
