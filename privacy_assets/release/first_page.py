@@ -15,7 +15,7 @@ from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import DECLARED
 from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
-from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.metrics import METRICS, MPUCC
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
@@ -25,11 +25,6 @@ MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINE = 3, 4, 42, 95
 LENGTHS = (340, 270, 200, 150, 100, 70)
 """Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines of them."""
 LONGEST_NAME = 60
-IDENTIFYING = {
-    *("privacy_risk_score", "overall_protection", "main_protection"),
-    *("identification_rate", "total_identified", "originals_singled_out"),
-}
-"""Metrics that the measured changes of columns lower."""
 QUESTIONS = {
     "To whom": ("recipient", "recipient_means"),
     "Why": ("purpose", "legal_basis"),
@@ -83,11 +78,12 @@ def first_page(
     """
     figures, refused, declared = manifest["figures"], refusing(decided), manifest.get("declaration", {})
     declared = dict.fromkeys(manifest["policy"]["required"].get("declaration", ()), MISSING) | declared
-    failed = sorted((each for each in decided if not each.passed), key=lambda each: _urgency(each, refused))
+    failed = [each for each in decided if not each.passed]
+    failed.sort(key=lambda each: (each not in refused, not each.blocks, each.metric is None))
     points = [
         _sentences(
             findings[each.name] if each not in refused else in_words(each.metric or each.name).capitalize(),
-            measured if each.metric in IDENTIFYING else in_which_columns(each.metric, figures),
+            in_which_columns(each.metric, figures) or (measured if _is_on_identified(each.metric) else ""),
             each.advice,
         )
         for each in failed
@@ -101,7 +97,7 @@ def first_page(
         [findings[each.name] for each in refused],
         list(_decisive(decided, manifest)),
         [WITHHELD_IN_WORDS] if are_withheld(manifest) else not_answered(manifest, limited),
-        [*points, *filter(None, [rating])],
+        [*points, *filter(None, [rating])] or ["None."],
         list(_people(manifest, decided, declared)),
     )
     pages = [page.cut_to(longest) for longest in LENGTHS]
@@ -119,8 +115,8 @@ def _width(letter: str) -> int:
     return 2 if letter.isupper() or letter in "mw@%" or ord(letter) > LAST_LATIN else 1
 
 
-def _urgency(verdict: Verdict, refused: Sequence[Verdict]) -> int:
-    return 0 if verdict in refused else 1 if verdict.blocks else 2 if verdict.metric is not None else 3
+def _is_on_identified(metric: str | None) -> bool:
+    return metric is not None and METRICS[metric].assessment == MPUCC and METRICS[metric].worst_for_copies
 
 
 def _most(texts: Sequence[str], most: int, longest: int, annex: str = "A") -> list[str]:
