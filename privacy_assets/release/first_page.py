@@ -20,9 +20,9 @@ from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
-MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINE = 3, 4, 42, 95
-"""A line has so many small letters; wide ones count twice."""
-LENGTHS = (340, 270, 200, 150, 100, 70)
+MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN, LINE = 3, 4, 46, 6, 95
+"""A line has so many small letters; wide ones count twice. Nobody signs a refusal."""
+LENGTHS = (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)
 """Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines of them."""
 LONGEST_NAME = 60
 QUESTIONS = {
@@ -101,7 +101,8 @@ def first_page(
         list(_people(manifest, decided, declared)),
     )
     pages = [page.cut_to(longest) for longest in LENGTHS]
-    return next((each for each in pages if each.n_lines <= MOST_LINES), pages[-1])
+    most = MOST_LINES + (LINES_TO_SIGN if refused else 0)
+    return next((each for each in pages if each.n_lines <= most), pages[-1])
 
 
 def cut(text: str, longest: int, annex: str = "A") -> str:

@@ -79,7 +79,7 @@ def decisive_words(metric: str, figures: Mapping[str, Any]) -> str:
 def in_which_columns(metric: str | None, figures: Mapping[str, Any]) -> str:
     """Name the columns in which a limited figure is worst, as far as that was measured; empty if it was not."""
     found: list[tuple[float, str]] = []
-    if metric in (LEAKAGE_DETECTED, "exposed_share", "inference_excess"):
+    if metric in (LEAKAGE_DETECTED, "inference_excess"):
         what = "guessed right more often of originals than of others"
         guessed = [row for row in figures.get(DISCLOSURE, {}).get(GUESSED, ()) if (row["low"] or 0) > 0]
         found = [(row["original"] - row["control"], row["column"]) for row in guessed]
