@@ -172,8 +172,9 @@ def _require_row_by_row(contract: TableContract) -> None:
     """Refuse checks that a batch cannot decide."""
     schema = contract.schema
     found: dict[str, list[str]] = {}
-    if schema.checks or schema.unique:
-        found[TABLE] = ["checks of the table"] if schema.checks else ["unique"]
+    of_table = {"checks of the table": schema.checks, "unique": schema.unique, "rules": contract.rules}
+    if any(of_table.values()):
+        found[TABLE] = [name for name, each in of_table.items() if each and (name != "rules" or not schema.checks)]
     for name, column in schema.columns.items():
         own = ["unique"] if column.unique else []
         own += [

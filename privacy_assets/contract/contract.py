@@ -24,7 +24,8 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.columns.spelling import factorize_keys, keys_of_rows
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
-from privacy_assets.contract.mapping import METADATA, ONE_ROW_PER_PERSON, REASONS, schema_from_mapping
+from privacy_assets.contract.mapping import METADATA, ONE_ROW_PER_PERSON, REASONS, RULES, schema_from_mapping
+from privacy_assets.contract.rules import Rule, broken_rules, read_rules
 from privacy_assets.contract.written_values import format_problems
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
@@ -36,6 +37,10 @@ MAX_FAILURES_SHOWN: Final = 40
 LONGEST_REASON: Final = 500
 TABLE: Final = "(table)"
 """Placeholder for the whole table in a failure that is not due to a single column."""
+
+UNNAMED: Final = "custom_check"
+ALWAYS: Final = pa.Check(lambda _: True)
+_NOTHING: Final = pd.Series([], dtype=object)
 
 UNKNOWN_UNIT: Final = "The contract does not say whose a row is"
 REMEDIES: Final[Mapping[str, str]] = {
@@ -84,8 +89,9 @@ class TableContract:
         decided; the reasons are published), `invented` (True if a generator makes its synthetic values; it needs
         `leaves_as_is`), and how its texts are written: `format` of datetimes, `decimal` mark of numbers, `missing`
         texts. If no column is the person, the schema's own metadata needs `{"one_row_per_person": True}`, or no release
-        is made. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is always strict, and only
-        makes lossless conversions.
+        is made. `{"rules": {name: rule}}` there has rules across columns, as do its named checks of the whole table
+        (`privacy_assets.contract.rules`). The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is
+        always strict, and only makes lossless conversions.
 
     Raises
     ------
@@ -99,7 +105,10 @@ class TableContract:
     (boolean), text, category, datetime64[us] with or without a time zone. Narrower types of the schema are widened.
     """
 
-    __slots__ = ("_check_names", "_columns", "_schema", "one_row_per_person", "person_columns", "precisions", "roles")
+    __slots__ = (
+        *("_check_names", "_columns", "_schema", "one_row_per_person", "person_columns", "precisions", "roles"),
+        "rules",
+    )
 
     roles: Mapping[str, str]
     """Role of each column, in order."""
@@ -109,6 +118,8 @@ class TableContract:
     """Whether the contract says that each row is another person."""
     precisions: Mapping[str, int | str]
     """Declared precision of the columns that have one."""
+    rules: tuple[Rule, ...]
+    """Rules across columns, and the named checks of the whole table."""
 
     def __init__(self, schema: pa.DataFrameSchema | type[pa.DataFrameModel]) -> None:
         if isinstance(schema, type) and issubclass(schema, pa.DataFrameModel):
@@ -134,6 +145,10 @@ class TableContract:
         self._freeze("person_columns", persons)
         self._freeze("one_row_per_person", _says_one_row_per_person(schema))
         self._freeze("precisions", MappingProxyType(self.metadata("precision")))
+        named = {self.name_of_check(TABLE, place): check for place, check in enumerate(schema.checks)}
+        named.pop(UNNAMED, None)
+        typed = pd.DataFrame({name: convert(_NOTHING, each.type).column for name, each in columns.items()})
+        self._freeze("rules", read_rules((schema.metadata or {}).get(RULES, {}), typed, named, is_declared=True))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> TableContract:
@@ -305,14 +320,16 @@ class TableContract:
             raise broken_contract("The table", failures)
 
     def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Check a synthetic table: exactly the released columns, with the same types, ranges and checks.
+        """Check a synthetic table: exactly the released columns, with the same types, ranges and checks of columns.
+
+        Rules are not asked of it: their violations are counted (`privacy_assets.contract.rules`).
 
         Raises
         ------
         ContractError
             If the table violates the contract; all violations are counted by column and check.
         """
-        return self._validate(table, self.released_columns, "The synthetic table")
+        return self._validate(table, self.released_columns, "The synthetic table", with_rules=False)
 
     def describe(self) -> list[dict[str, str | bool]]:
         """Describe the columns without values, JSON-able."""
@@ -321,7 +338,9 @@ class TableContract:
             for name, column in self._described().items()
         ]
 
-    def _validate(self, table: pd.DataFrame, expected: tuple[str, ...], subject: str) -> pd.DataFrame:
+    def _validate(
+        self, table: pd.DataFrame, expected: tuple[str, ...], subject: str, *, with_rules: bool = True
+    ) -> pd.DataFrame:
         failures = shape_failures(table, expected, self.columns)
         if any(column == TABLE for column, _, _ in failures):
             raise broken_contract(subject, failures)
@@ -332,7 +351,7 @@ class TableContract:
                 converted[name], lost = convert(table[name], self.required_type(name))
                 failures += [(name, check, count) for check, count in lost]
         result = pd.DataFrame(converted)
-        failures += self.check_failures(result, with_table_checks=not failures)
+        failures += self.check_failures(result, with_table_checks=not failures, with_rules=with_rules)
         if failures:
             raise broken_contract(subject, failures, acknowledged)
         return result
@@ -344,8 +363,8 @@ class TableContract:
             return replace(own, nullable=False)
         return replace(own, may_be_empty=self.roles[name] == "direct_identifier")
 
-    def check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
-        """Run the schema's checks on converted columns; missing values were counted before."""
+    def check_failures(self, table: pd.DataFrame, *, with_table_checks: bool, with_rules: bool = True) -> list[Failure]:
+        """Run the schema's checks on converted columns, and the rules; missing values were counted before."""
         described = self._described()
         columns = {
             name: pa.Column(checks=described[name].schema.checks, nullable=True, unique=described[name].schema.unique)
@@ -353,9 +372,13 @@ class TableContract:
         }
         together = self.schema.unique or []
         has_all = set([together] if isinstance(together, str) else together) <= set(table.columns)
+        of_table = [
+            check if with_rules or self.name_of_check(TABLE, place) == UNNAMED else ALWAYS
+            for place, check in enumerate(self.schema.checks)
+        ]
         checks = pa.DataFrameSchema(
             columns,
-            checks=self.schema.checks if with_table_checks else None,
+            checks=of_table if with_table_checks else None,
             unique=self.schema.unique if together and has_all else None,
         )
         found = None
@@ -365,7 +388,10 @@ class TableContract:
                 checks.validate(table, lazy=True)
             except pa.errors.SchemaErrors as errors:
                 found = [_failure(error, self._check_names) for error in errors.schema_errors]  # type: ignore[attr-defined]
-        return found or []
+        found = found or []
+        if with_table_checks and with_rules and self.rules:
+            found += [(TABLE, *each) for each in broken_rules([each for each in self.rules if not each.check], table)]
+        return found
 
     def name_of_check(self, column: str, place: int) -> str:
         """Return the name of a check in the schema, with its bounds."""
@@ -599,7 +625,7 @@ def _check_name(check: Any) -> str:
     given = str(getattr(check, "name", None) or "check")
     bounds = getattr(check, "statistics", None) or {}
     shown = ", ".join(f"{bound:g}" for bound in bounds.values() if isinstance(bound, int | float))
-    return "custom_check" if given == "<lambda>" else f"{given}({shown})" if shown else given
+    return UNNAMED if given == "<lambda>" else f"{given}({shown})" if shown else given
 
 
 def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None], str]) -> Failure:
@@ -610,7 +636,7 @@ def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None]
     if reason in {"DUPLICATES", "SERIES_CONTAINS_DUPLICATES"}:
         name = "is_unique"
     else:
-        name = names.get((column, error.check_index), "custom_check")
+        name = names.get((column, error.check_index), UNNAMED)
     if reason == "CHECK_ERROR":
         return column, f"{name} (could not be evaluated)", 1
     cases = error.failure_cases
@@ -637,7 +663,8 @@ def broken_contract(subject: str, failures: list[Failure], acknowledged: Sequenc
 def _sentence(column: str, check: str, count: int) -> str:
     """Describe a failure: in words for the shape of a table, by the name of the check for values."""
     if column == TABLE:
-        return "there are no records" if check == "has_records" else f"{check} fails ({count})"
+        said = f"{check} in {count} records" if check.startswith("rule") else f"{check} fails ({count})"
+        return "there are no records" if check == "has_records" else said
     if column.startswith("(positions "):
         return f"{count} columns {column} are not in the contract"
     words = {"is_present": "is missing", "is_in_the_contract": "is not released"}

@@ -199,7 +199,7 @@ def _checked_here(contract: TableContract) -> set[str]:
     for name, column in schema.columns.items():
         if column.unique or not all(is_built_in(check) for check in column.checks):
             found.add(str(name))
-    return found
+    return found.union(*(rule.columns for rule in contract.rules))
 
 
 def _for_workers(contract: TableContract, checked_here: set[str]) -> pandera.DataFrameSchema:

@@ -9,6 +9,7 @@
       visits:  {type: integer, role: sensitive, nullable: true, min: 0}
 
 If each person has one row, no column is the person, and ``one_row_per_person: true`` stands next to ``columns``.
+Rules across columns stand there, too: ``rules: {order: discharged >= admitted}``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ REASONS: Final[Mapping[str, str]] = {
 """Keys whose values are reasons, and what these say."""
 ONE_ROW_PER_PERSON: Final = "one_row_per_person"
 """Key next to the columns: no person has several rows."""
+RULES: Final = "rules"
+"""Key next to the columns: rules across columns (`privacy_assets.contract.rules`), by name."""
 DRAFTED: Final = "drafted"
 """Key of a contract that was drafted from a table, and whose roles are not decided yet."""
 DECIDE: Final = "decide"
@@ -69,7 +72,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
     _require_decided(mapping)
-    known = ("columns", DRAFTED, ONE_ROW_PER_PERSON)
+    known = ("columns", DRAFTED, ONE_ROW_PER_PERSON, RULES)
     problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key not in known]
     columns = {}
     for name, description in mapping["columns"].items():
@@ -80,7 +83,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
             problems += [f"column {str(name)!r} {problem}" for problem in wrong]
     if problems:
         raise InvalidSettingError(f"The contract cannot be read ({len(problems)} problems): {'; '.join(problems)}.")
-    unit = {key: mapping[key] for key in (ONE_ROW_PER_PERSON,) if key in mapping}
+    unit = {key: mapping[key] for key in (ONE_ROW_PER_PERSON, RULES) if key in mapping}
     return pa.DataFrameSchema(columns, strict=True, metadata=unit)
 
 

@@ -28,8 +28,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.contract.rules import Rule
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.synthesis.kept_rules import draw_last_again
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
 from privacy_assets.synthesis.synthesize import NUMERIC, REDRAWN_KINDS, Kind, check_kinds, check_setting
 
@@ -100,19 +102,24 @@ class Cart:
         self._steps = tuple(steps)
         return self
 
-    def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
-        """Draw the columns one after the other, each from the donors in the leaf of a record."""
+    def sample(self, n_records: int, *, seed: int, rules: Sequence[Rule] = ()) -> pd.DataFrame:
+        """Draw the columns one after the other, each from donors in the leaf; again where they violate a rule."""
         if not self._steps:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         random = np.random.default_rng(seed)
         drawn = np.empty((n_records, len(self._steps)), dtype=np.float32)
-        made = []
-        for i, step in enumerate(self._steps):
-            donors = step.draw(drawn[:, :i], random)
-            drawn[:, i] = self._codes[donors, i]
-            made.append(self._columns.iloc[donors, i].reset_index(drop=True))
         names = self._columns.columns
-        return pd.DataFrame(dict(zip(names, made, strict=True)), columns=names)
+        made: dict[str, pd.Series] = {}
+        for i, step in enumerate(self._steps):
+
+            def draw(rows: NDArray[np.intp]) -> pd.Series:  # in this turn of the loop
+                donors = step.draw(drawn[rows, :i], random)  # noqa: B023
+                drawn[rows, i] = self._codes[donors, i]  # noqa: B023
+                return self._columns.iloc[donors, i].reset_index(drop=True)  # noqa: B023
+
+            made[names[i]] = draw(np.arange(n_records))
+            draw_last_again(rules, made, names[i], draw)
+        return pd.DataFrame(made, columns=names)
 
     def _grow(self, trees: Any, position: int, kind: Kind, random: np.random.Generator) -> _Step:
         predictors, target = self._codes[:, :position], self._codes[:, position]

@@ -51,11 +51,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.contract.rules import Rule
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
 from privacy_assets.synthesis.chunked_scores import chunks_of, generator_of
 from privacy_assets.synthesis.groups import check_group
+from privacy_assets.synthesis.kept_rules import draw_last_again
 from privacy_assets.synthesis.kernels.class_tree import LEAF, ClassTree, find_leaves, grow_tree
 from privacy_assets.synthesis.kernels.raking import blocks_of, rake
 from privacy_assets.synthesis.margins import (
@@ -193,18 +195,19 @@ class SmoothCart:
         self._names, self._columns = table.columns, tuple(made)
         return self
 
-    def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
-        """Draw the classes of one column after the other, and values within them."""
+    def sample(self, n_records: int, *, seed: int, rules: Sequence[Rule] = ()) -> pd.DataFrame:
+        """Draw the classes of one column after the other, and values within them; again where they violate a rule."""
         if not self._columns:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         made = [
-            self._drawn(rows.stop - rows.start, generator_of(seed, i)) for i, rows in enumerate(chunks_of(n_records))
+            self._drawn(rows.stop - rows.start, generator_of(seed, i), rules)
+            for i, rows in enumerate(chunks_of(n_records))
         ]
         return pd.concat(made, ignore_index=True)
 
-    def _drawn(self, n_records: int, random: np.random.Generator) -> pd.DataFrame:
+    def _drawn(self, n_records: int, random: np.random.Generator, rules: Sequence[Rule]) -> pd.DataFrame:
         classes = np.empty((len(self._columns), n_records), np.uint8)
-        made: dict[int, pd.Series] = {}
+        made: dict[str, pd.Series] = {}
         for i, column in enumerate(self._columns):
             leaves, donors = find_leaves(column.tree, classes[:i]), column.donors
             if column.factors is not None:
@@ -212,8 +215,14 @@ class SmoothCart:
                 pairs, leaves = np.unique(leaves * n_groups + classes[0], return_inverse=True)
                 donors = donors[pairs // n_groups] * column.factors[pairs % n_groups]
             classes[i] = draw_classes(leaves, donors, random)
-            made[column.place] = column.read(classes[i], random)
-        return pd.DataFrame({name: made[place] for place, name in enumerate(self._names)}, columns=self._names)
+            made[self._names[column.place]] = column.read(classes[i], random)
+
+            def again(rows: NDArray[np.intp]) -> Any:  # in this turn of the loop
+                classes[i, rows] = draw_classes(leaves[rows], donors, random)  # noqa: B023
+                return column.read(classes[i, rows], random)  # noqa: B023
+
+            draw_last_again(rules, made, self._names[column.place], again)
+        return pd.DataFrame({name: made[name] for name in self._names}, columns=self._names)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,12 @@ from pandas.api import types
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
+from privacy_assets.contract.rules import Rule, read_rules
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
+from privacy_assets.synthesis.kept_rules import keep_rules, plan_joins
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 
@@ -65,10 +67,14 @@ class Synthesizer(Protocol):
 
 
 class SyntheticRecords(NamedTuple):
-    """Synthetic records, and counts of the rare values redrawn before; None if the synthesizer is not built in."""
+    """Synthetic records, and counts of the rare values redrawn before; None if the synthesizer is not built in.
+
+    ``rules`` has the counts of records that were drawn again for a rule, and that violate one; None without rules.
+    """
 
     table: pd.DataFrame
     redrawn: Mapping[str, RareColumn] | None
+    rules: Mapping[str, int] | None = None
 
 
 def synthesize(
@@ -80,6 +86,7 @@ def synthesize(
     settings: Mapping[str, Any] | None = None,
     person: Sequence[Any] | pd.Series[Any] | None = None,
     engine: Engine | None = None,
+    rules: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """Learn from `original` and make synthetic records of the same columns, order and dtypes.
 
@@ -107,6 +114,9 @@ def synthesize(
         Where `gaussian_copula` learns the dependence of the columns; the records do not depend on it. Its margins, and
         all other methods, are learned in this process, where records are also drawn. With an engine that divides the
         work, the other built-in methods refuse more than 10,000,000 rows.
+    rules : mapping, optional
+        Rules across columns that the records of built-in methods keep, as in a contract. Records that violate a rule
+        after 20 rounds stay.
 
     Returns
     -------
@@ -123,7 +133,9 @@ def synthesize(
     EngineError
         If the engine fails, or its workers do not have this version of the package.
     """
-    return make_synthetic_records(original, method, n_records, seed, settings, person, engine=engine).table
+    read = () if rules is None else read_rules(rules, original)
+    made = make_synthetic_records(original, method, n_records, seed, settings, person, engine=engine, rules=read)
+    return made.table
 
 
 def make_synthetic_records(
@@ -135,8 +147,9 @@ def make_synthetic_records(
     person: Sequence[Any] | pd.Series[Any] | None,
     progress: Callable[[], None] | None = None,
     engine: Engine | None = None,
+    rules: Sequence[Rule] = (),
 ) -> SyntheticRecords:
-    """Make synthetic records like `synthesize`, and count redrawn values.
+    """Make synthetic records like `synthesize`, and count redrawn values; of rules, those on its columns are kept.
 
     The built-in methods call `progress` before each column that they learn; an exception that it raises ends the work.
     """
@@ -157,11 +170,21 @@ def make_synthetic_records(
             f"one; the table has {len(original):,}. Use `gaussian_copula`, or a sample of people, or no engine on a "
             "machine with enough memory. Nothing was synthesized."
         )
-    fitted = synthesizer.fit(original, seed=fit_seed, **more)
-    synthetic = fitted.sample(count, seed=sample_seed)
+    rules = [rule for rule in rules if redraws and set(rule.columns) <= set(original.columns)]
+    joins = plan_joins(rules, original, int(synthesizer.settings["min_atom"]), person) if rules else []
+    learned = original.drop(columns=[join.label for join in joins])
+    fitted = synthesizer.fit(learned, seed=fit_seed, **more)
+    if rules:
+        totals = {rule.columns[-1] for rule in rules if rule.kind == "sum"}
+        early = [each for each in rules if each.tree is not None and set(each.columns) <= {*learned.columns} - totals]
+        given: dict[str, Any] = {} if name == "gaussian_copula" else {"rules": early}
+        kept = keep_rules(lambda n, own: fitted.sample(n, seed=own, **given), count, sample_seed, rules, joins)
+        synthetic, counts = kept.table[list(original.columns)], {"redrawn": kept.redrawn, "left": kept.left}
+    else:
+        synthetic, counts = fitted.sample(count, seed=sample_seed), None
     _check_output(synthetic, original, count, name)
     redrawn = fitted.redrawn if redraws else None  # type: ignore[attr-defined]
-    return SyntheticRecords(synthetic.reset_index(drop=True), redrawn)
+    return SyntheticRecords(synthetic.reset_index(drop=True), redrawn, counts)
 
 
 def is_embedded(synthesizer: Synthesizer) -> bool:

@@ -221,6 +221,13 @@ class ContractYaml(YamlSettings):
         "person.",
         examples=[True],
     )
+    rules: dict[str, str | dict[str, Any]] | None = Field(
+        None,
+        description="Rules across columns, by name: a condition that no record may violate (names of columns, "
+        "constants, comparisons, and, or, not, + - * /, in [...], missing(column)), or a mapping with expect, "
+        "determines (two columns) or sum, equals and within; at_most is the share of the source that may violate it.",
+        examples=[{"stay_is_ordered": "discharged >= admitted", "label": {"determines": ["code", "name"]}}],
+    )
     drafted: Flag = Field(
         False,
         description="True in a contract that was drafted from a table: it is refused until somebody reviews the "
@@ -231,7 +238,8 @@ class ContractYaml(YamlSettings):
     def build(self) -> TableContract:
         """Return the contract."""
         columns = {name: column.given() for name, column in self.columns.items()}
-        own = {"one_row_per_person": self.one_row_per_person, "drafted": self.drafted}
+        own: dict[str, Any] = {"one_row_per_person": self.one_row_per_person, "drafted": self.drafted}
+        own |= {} if self.rules is None else {"rules": self.rules}
         return TableContract.from_mapping({"columns": columns} | own)
 
 
