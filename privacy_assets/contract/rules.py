@@ -14,7 +14,7 @@ import math
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Final, NamedTuple
@@ -133,11 +133,6 @@ class Rule:
     tree: ast.expr | None = field(default=None, repr=False)
     check: Any = field(default=None, repr=False)
 
-    @property
-    def decides_by_row(self) -> bool:
-        """Whether it decides on each record by itself."""
-        return self.kind in ("expect", "sum")
-
     def outcome(self, columns: Columns) -> Cells:
         """Return by record whether the rule is met; missing where that is unknown."""
         if self.check is not None:
@@ -214,6 +209,11 @@ def violations(rules: Sequence[Rule], columns: Columns) -> dict[str, NDArray[np.
         If a check of the user's schema could not be evaluated.
     """
     return {rule.name: rule.outcome(columns).is_false for rule in rules}
+
+
+def rules_on(rules: Sequence[Rule], columns: Collection[str]) -> list[Rule]:
+    """Return the rules that name only some columns."""
+    return [rule for rule in rules if set(rule.columns) <= set(columns)]
 
 
 def broken_rules(rules: Sequence[Rule], table: pd.DataFrame) -> list[tuple[str, int]]:

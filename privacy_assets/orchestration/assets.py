@@ -16,6 +16,7 @@ import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
+from privacy_assets.contract.rules import Columns, rules_on, violations
 from privacy_assets.disclosure.declared_unit import UnitExamination, examine_unit
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError
@@ -59,12 +60,14 @@ from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.kept_rules import keep_rules
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.synthesis.synthetic_people import admit_synthetic
 
+VIOLATED = "records_that_violate_a_rule"
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
     "no_person_is_on_both_sides": "No person that the synthesizer may see is in the control.",
@@ -91,7 +94,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         storage, person = storage_of(context, release), release.contract.person
-        counted: dict[str, int] = {}
+        counted: dict[str, Any] = {}
         examined: list[UnitExamination] = []
 
         def admit() -> pd.DataFrame:
@@ -106,6 +109,10 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             refuse_links_of_removed_columns(release, "source", checked)
             keep_people_of_source(storage, checked, admitted)
             keys = list(release.contract.person_columns)
+            own = [rule for rule in release.contract.rules if rule.check is None]
+            if own:
+                found = violations(own, Columns(checked))
+                counted[VIOLATED] = dg.MetadataValue.json({name: int(each.sum()) for name, each in found.items()})
             if person is not None and (n_alike := len(checked[keys].drop_duplicates()) - admitted[person].nunique()):
                 counted["person_keys_spelled_alike"] = n_alike
             return admitted
@@ -253,11 +260,18 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made = read_source("synthetic", synthetic.source, partition_key, inputs, release.engine, release.name)
         elif synthetic.private is not None:
             model = from_artifact(inputs[NOISY_MODEL], synthetic.private.domain(release.contract))
-            made = model.sample(synthetic.n_records, seed=synthetic.seed)
+            rules, n = rules_on(release.contract.rules, release.contract.released_columns), synthetic.n_records
+            made = model.sample(n, seed=synthetic.seed)
+            if rules:
+                # They are public, so that what is drawn again has the guarantee, too.
+                made, *counts = keep_rules(
+                    lambda n, seed: model.sample(n, seed=seed), len(made), synthetic.seed, rules, ()
+                )
+                made_with |= {"rules": dict(zip(("redrawn", "left"), counts, strict=True))}
         else:
             original, person = inputs["original"], release.contract.person
             with engine_of_stage(release.engine, release.name, "synthetic") as engine:
-                made, redrawn = make_synthetic_records(
+                made, redrawn, kept = make_synthetic_records(
                     released_columns(release, original),
                     synthetic.method,
                     synthetic.n_records,
@@ -265,8 +279,10 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                     synthetic.settings or None,
                     None if person is None else original[person],
                     engine=engine,
+                    rules=release.contract.rules,
                 )
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
+            made_with |= {} if kept is None else {"rules": dict(kept)}
         upstream = None if brought_in or release.private is not None else "original"
         how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, made_of)}
         sides, key = ("synthetic",) if brought_in else (), release.synthetic_person

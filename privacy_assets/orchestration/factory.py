@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import dagster as dg
 
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
@@ -119,7 +120,7 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
             assets.append(generalized_asset(release, "generalized_synthetic", "synthetic"))
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         limited = {limit.assessment for limit in release.policy.limits}
-        measured = (each for each in (PRIVACY_BUDGET, RARE_VALUES) if each in limited)
+        measured = (each for each in (PRIVACY_BUDGET, RARE_VALUES, RULES) if each in limited)
         assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]
         assets += [disclosure_assessment_asset(release)] if DISCLOSURE in assessed else []
         limits["synthetic"] = [limit_checks(release, each) for each in (*measured, *assessed)]

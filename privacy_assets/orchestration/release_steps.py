@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.columns.safe_names import class_name
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.column_checks import with_examined_columns
@@ -94,6 +95,7 @@ def limit_checks(
     measured = {
         ANONYMITY: release.anonymized_stage,
         RARE_VALUES: release.synthetic_stage,
+        RULES: release.synthetic_stage,
         PRIVACY_BUDGET: "synthetic",
         UTILITY: worth_stage(side),
     }
@@ -101,7 +103,7 @@ def limit_checks(
     name_of_checks = stage if assessment == UTILITY else assessment
     key = release.key(stage)
     # The figure is measured against these people, and synthetic records made elsewhere may exist before them.
-    deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
+    deps = [release.key(people) for people in SPLIT_STAGES] if assessment in (RARE_VALUES, RULES) else []
     limits = [limit for limit in release.policy.limits_of(side) if limit.assessment_on(side) == assessment]
     limits = [limit for limit in limits if is_decided_instead(limit) == instead]
     if instead:

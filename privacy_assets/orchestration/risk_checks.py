@@ -17,6 +17,7 @@ from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.disclosure.settings import DisclosureSettings
@@ -29,7 +30,7 @@ from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_result
 from privacy_assets.orchestration.stages import limit_checks_of
-from privacy_assets.pipeline.measure import admit_people, evidence_of, rare_values_of
+from privacy_assets.pipeline.measure import admit_people, evidence_of, rare_values_of, rule_violations_of
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, figures_of, measured_in
@@ -37,6 +38,8 @@ from privacy_assets.release.policy import Limit, Policy, follows_from_class_size
 from privacy_assets.setting_checks import local_path
 from privacy_assets.utility.foreign import why_foreign
 
+ON_RECORDS = (MPUCC, RARE_VALUES, RULES, DISCLOSURE)
+"""Assessments of synthetic records that need nothing but tables."""
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"
 
@@ -91,6 +94,7 @@ def build_privacy_risk_checks(
     held_to = resolve_policy(policy)
     keeps = resolve_contract(contract)
     keeps.require_unit()
+    held_to = held_to if original is None else held_to.with_rules(has_rules=bool(keeps.rules))
     limits = _limits(held_to, original, control)
     settings = assessment or AssessmentSettings.required_by(held_to, keeps)
     settings.check(len(keeps.released_columns))
@@ -132,7 +136,7 @@ def _require_assets(checked: Sequence[object], original: object, control: object
 def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
     side = "synthetic" if original is not None else "anonymized"
     if original is not None:
-        limits = [limit for limit in policy.limits_of(side) if limit.assessment in (MPUCC, RARE_VALUES, DISCLOSURE)]
+        limits = [limit for limit in policy.limits_of(side) if limit.assessment in ON_RECORDS]
         if control is None and any(limit.needs_control and limit.blocks for limit in limits):
             raise InvalidSettingError(
                 "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
@@ -213,6 +217,7 @@ def _evidence_of_synthetic(
     whose: dict[str, Any] = {"person": contract.person, "invented": contract.invented}
     people = [original] if control is None else [original, control]
     rare = rare_values_of(policy, contract, admitted, people, **whose)
+    broken = rule_violations_of(policy, contract, admitted, people)
     original, admitted = contract.as_compared(original), contract.as_compared(admitted)
     # People who are in both tables spoil the comparison, so it is made only if it counts.
     if control is not None:
@@ -220,7 +225,8 @@ def _evidence_of_synthetic(
         control = contract.as_compared(control) if is_compared else None
     found = assess_mpuccs(original, admitted, control, **asdict(settings), **whose, parts=contract.parts)
     found = replace(found, settings=found.settings | {"foreign": why_foreign(original, admitted, control, **whose)})
-    results: dict[str, Any] = {MPUCC: found} | ({} if rare is None else {RARE_VALUES: rare})
+    counted = {RARE_VALUES: rare, RULES: broken}
+    results: dict[str, Any] = {MPUCC: found} | {name: each for name, each in counted.items() if each is not None}
     # A warning limit has no value without a control.
     if control is not None and any(limit.assessment == DISCLOSURE for limit in policy.limits):
         results[DISCLOSURE] = assess_disclosure(original, admitted, control, **asdict(disclosure), **whose)

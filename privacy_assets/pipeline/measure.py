@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeAlias
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.masks import Exact
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, RuleViolations, count_rule_violations
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.disclosure.result import DisclosureAssessment
@@ -134,7 +136,7 @@ def measure(
     only: Collection[str],
     progress: Callable[[Any], None] | None = None,
 ) -> dict[str, Any]:
-    """Return the named assessments of synthetic records, and their rare values if the policy limits them."""
+    """Return the named assessments of synthetic records, and what the policy limits of rare values and rules."""
     found: dict[str, Any] = {}
     if MPUCC in only:
         prepared = prepared_tables(release, tables, generalized)
@@ -148,6 +150,10 @@ def measure(
         found[RARE_VALUES] = rare_values_of(
             policy, contract, released, people, contract.person, release.invented, generalized
         )
+    if RULES in only:
+        original, synthetic, control = tables
+        released = synthetic if generalized is None else generalized.table
+        found[RULES] = rule_violations_of(release.policy, release.contract, released, [original, control], generalized)
     return {name: each for name, each in found.items() if each is not None}
 
 
@@ -187,6 +193,23 @@ def rare_values_of(
     )
 
 
+def rule_violations_of(
+    policy: Policy,
+    contract: TableContract,
+    table: pd.DataFrame,
+    people: Sequence[pd.DataFrame],
+    generalized: Anonymization | None = None,
+) -> RuleViolations | None:
+    """Count the records of a table, of the originals and of the control that violate rules, if they are limited."""
+    if policy.limit_on(RULE_VIOLATIONS) is None:
+        return None
+    masks = {} if generalized is None else generalized.model.masks
+    labels = [name for name, mask in masks.items() if not isinstance(mask, Exact)]
+    return count_rule_violations(
+        contract.rules, table, dict(zip(("original", "control"), people, strict=False)), labels
+    )
+
+
 def figures_in_manifest(assessment: Any, name: str = MPUCC) -> dict[str, Any]:
     """Return the figures of an assessment by their place, as a manifest has them."""
     scores = shown(assessment.scores) if name == UTILITY else assessment.scores
@@ -204,12 +227,15 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of results of this process; it has no provenance, so it never releases anything.
 
-    ``found`` has assessments and rare values by name, and ``measured`` figures that have no assessment.
+    ``found`` has assessments and counts (rare values, violations of rules) by name, and ``measured`` figures that have
+    no assessment.
     """
-    assessments, remarks, advised, figures = {}, {}, {}, dict(measured or {})
+    remarks: dict[str, str] = {}
+    assessments, advised, figures = {}, {}, dict(measured or {})
     for name, each in found.items():
-        if name == RARE_VALUES:
-            figures[name], remarks[RARE_VALUES_RELEASED] = each.metrics, each.remark
+        if name in (RARE_VALUES, RULES):
+            figures[name] = each.metrics
+            remarks |= dict.fromkeys(each.metrics, each.remark)
             continue
         metrics = figures_of(name, figures_in_manifest(each, name), policy.required)
         if name == DISCLOSURE:

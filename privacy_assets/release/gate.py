@@ -13,6 +13,7 @@ from typing import Any
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.columns.unknown_values import said_of_blind
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.declared_unit import DOUBT_CHECK, UNIT_CHECK
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
@@ -50,7 +51,7 @@ from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
 from privacy_assets.setting_checks import is_number
 from privacy_assets.storage.algorithms import algorithm_of, is_of_this_version
 
-MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
+MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, RULES, PRIVACY_BUDGET)
 """Assessments without an asset; the gate measures them on exactly the table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
 from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, yes_or_no
@@ -165,6 +166,7 @@ SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
     DISCLOSURE: "synthetic",
     RARE_VALUES: "synthetic",
+    RULES: "synthetic",
     PRIVACY_BUDGET: "synthetic",
     UTILITY: "synthetic",
     ANONYMITY: "anonymized",
@@ -203,6 +205,10 @@ SEMANTIC_ADVICE = (
 RARE_VALUES_ADVICE = (
     "Coarsen or drop the named columns, or let the synthesizer redraw their rare values: the built-in synthesizers "
     "do so if `min_atom` in their settings is at least the number of people that the policy requires."
+)
+RULES_ADVICE = (
+    "Make records that keep the rules of the contract, as the built-in synthesizers do (the manifest has the number of "
+    "records that they could not draw again), or correct the rules."
 )
 COPIES_ADVICE = (
     "The records repeat people: use a synthesizer that copies less, such as smooth_cart, and no records of the source."
@@ -431,6 +437,18 @@ METRICS: Mapping[str, Metric] = {
                 meaning="released text and category values that the source has, but for fewer people than the policy "
                 "requires",
                 advice=RARE_VALUES_ADVICE,
+            )
+        },
+    ),
+    **_of(
+        RULES,
+        **{
+            RULE_VIOLATIONS: Metric(
+                range=SHARE,
+                meaning="share of the synthetic records that violate a rule of the contract; rules on generalized "
+                "columns are not judged",
+                advice=RULES_ADVICE,
+                concerned="of the synthetic records violate a rule of the contract",
             )
         },
     ),

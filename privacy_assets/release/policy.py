@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any, Final, Literal, TypeGuard
 
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS
 from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.declaration import DECLARED, REVIEW_BY
@@ -567,6 +568,24 @@ class Policy:
                 "severity 'error'."
             )
         return self if own is not None else self.with_limit(Limit("total_epsilon", TOTAL_EPSILON))
+
+    def with_rules(self, *, has_rules: bool) -> "Policy":
+        """Return a policy for a contract with rules across columns, none of which a record may violate.
+
+        Its own limit on `rule_violations` stays.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there is such a limit, but no rule.
+        """
+        own = self.limit_on(RULE_VIOLATIONS)
+        if own is not None and not has_rules:
+            raise InvalidSettingError(
+                f"The policy limits {RULE_VIOLATIONS!r}, but the contract has no `rules`. Write some, or leave the "
+                "limit out."
+            )
+        return self if own is not None or not has_rules else self.with_limit(Limit(RULE_VIOLATIONS, 0))
 
     def with_required(self, **settings: Any) -> "Policy":
         """Return a policy with some of the required settings changed."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.declared_unit import BLOCKING, NOT_A_PERSON, UNIT_KEY
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
@@ -384,6 +385,15 @@ def _measured_tables(
         ("Column", "Values", "Records"),
         [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in by_column if own["n_values"]],
         frozenset({1, 2}),
+    )
+    yield _Table(
+        "Rules of the contract, and the records that violate them",
+        ("Rule", "As written", "Originals", "Control", "Synthetic records"),
+        [
+            (name, *(_text(own.get(key, "")) for key in ("rule", "original", "control", "synthetic")))
+            for name, own in figures.get(RULES, {}).get("by_rule", {}).items()
+        ],
+        frozenset({2, 3, 4}),
     )
     yield _Table(
         "Values guessed right from the nearest synthetic record. If both sides have equal shares, this is statistics; "

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, TypeAlias
 
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
 from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.display.numbers import against, number, percent
@@ -307,6 +308,13 @@ def _concepts(scores: _Figures) -> str:
     return f"No record has to be withheld: {attacker} is always left with at least {k:,} records, and {risk}"
 
 
+def _rules(scores: _Figures) -> str:
+    n_judged, others = len(scores["by_rule"]), scores["not_judged"]
+    found = f"{scores['records_with_violations']:,} records ({scores.percent(RULE_VIOLATIONS)})"
+    left = f" Not judged, on generalized or removed columns: {', '.join(others)}." if others else ""
+    return f"{found} violate one of {n_judged} rules of the contract.{left}"
+
+
 _SAYINGS_OF_WORTH: tuple[_Saying, ...] = (
     (
         UTILITY,
@@ -356,6 +364,7 @@ DECISIVE: Mapping[str, _Saying] = {
     RARE_VALUES_RELEASED: (
         *(RARE_VALUES, _rare_values, "people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"),
     ),
+    RULE_VIOLATIONS: (RULES, _rules, RULE_VIOLATIONS, "records_with_violations", "by_rule"),
     "smallest_class": (ANONYMITY, _classes, "k", "n_classes"),
 }
 """What limited figures mean, those first that decide most."""
@@ -389,7 +398,7 @@ _SAYINGS: tuple[_Saying, ...] = (
         *("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
     ),
     (DISCLOSURE, _leakage_and_unseen, *DECISIVE[LEAKAGE_DETECTED][2:]),
-    *(DECISIVE[metric] for metric in ("exposed_share", RARE_VALUES_RELEASED)),
+    *(DECISIVE[metric] for metric in ("exposed_share", RARE_VALUES_RELEASED, RULE_VIOLATIONS)),
     *(DECISIVE[metric] for metric in ("smallest_class", "share_in_homogeneous_classes")),
     (
         STATISTICS,

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, count_rule_violations
+from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -358,6 +360,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
         problems += _anonymity_problems(table, manifest)
     else:
         problems += _rare_values_problems(table, manifest, _policy_of(manifest))
+        problems += [] if are_withheld(manifest) else _rule_problems(table, manifest)
         problems += [] if are_withheld(manifest) else _figure_problems(manifest, manifest["figures"])
     return problems
 
@@ -460,6 +463,29 @@ def _rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], poli
     if not are_possible or not max(of_columns, default=0) <= records <= min(sum(of_columns), len(table)):
         problems.append("the recorded rare values are impossible for the records of the table")
     return problems
+
+
+def _rule_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+    """Judge the recorded rules again on the released table; checks that are functions were only counted."""
+    recorded = manifest["figures"].get(RULES)
+    if recorded is None or recorded[RULE_VIOLATIONS] is None:
+        return []
+    by_rule, n_recorded = recorded["by_rule"], recorded["records_with_violations"]
+    written = {name: own["rule"] for name, own in by_rule.items() if own["rule"] is not None}
+    labels = [each["column"] for each in manifest["columns"] if "generalizes" in each]
+    try:
+        found = count_rule_violations(read_rules(written, table), table, {}, labels)
+    except InvalidSettingError:
+        return ["a recorded rule cannot be judged on the table"]
+    is_counted = found.by_rule.keys() == written.keys() and all(
+        by_rule[name]["synthetic"] == own["synthetic"] for name, own in found.by_rule.items()
+    )
+    counts = [own["synthetic"] for own in by_rule.values()]
+    least = max(found.n_violating or 0, *counts) if counts else 0
+    most = least if len(written) == len(by_rule) else min(sum(counts), len(table))
+    if not is_counted or not least <= n_recorded <= most or recorded[RULE_VIOLATIONS] != n_recorded / len(table):
+        return ["the recorded violations of rules differ from those of the table"]
+    return []
 
 
 def _is_possible(own: RareColumn, n_values: int | None, n_records: int) -> bool:

@@ -18,7 +18,7 @@ from pandas.api import types
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
-from privacy_assets.contract.rules import Rule, read_rules
+from privacy_assets.contract.rules import Rule, read_rules, rules_on
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -170,13 +170,13 @@ def make_synthetic_records(
             f"one; the table has {len(original):,}. Use `gaussian_copula`, or a sample of people, or no engine on a "
             "machine with enough memory. Nothing was synthesized."
         )
-    rules = [rule for rule in rules if redraws and set(rule.columns) <= set(original.columns)]
+    rules = rules_on(rules, original.columns) if redraws else []
     joins = plan_joins(rules, original, int(synthesizer.settings["min_atom"]), person) if rules else []
     learned = original.drop(columns=[join.label for join in joins])
     fitted = synthesizer.fit(learned, seed=fit_seed, **more)
     if rules:
         totals = {rule.columns[-1] for rule in rules if rule.kind == "sum"}
-        early = [each for each in rules if each.tree is not None and set(each.columns) <= {*learned.columns} - totals]
+        early = [each for each in rules_on(rules, {*learned.columns} - totals) if each.tree is not None]
         given: dict[str, Any] = {} if name == "gaussian_copula" else {"rules": early}
         kept = keep_rules(lambda n, own: fitted.sample(n, seed=own, **given), count, sample_seed, rules, joins)
         synthetic, counts = kept.table[list(original.columns)], {"redrawn": kept.redrawn, "left": kept.left}

@@ -15,6 +15,7 @@ PLACES = {
     "share_in_homogeneous_cells smallest_shared_cell",
     "control": "excess_identification_rate verbatim_rate excess_verbatim_rate verbatim_copies excess_copy_rate",
     "rare_values": "rare_values_released",
+    "rules": "rule_violations",
     "privacy_budget": "epsilon total_epsilon delta",
     "statistics": "suppressed_share information_loss",
     "anonymity": "share_in_homogeneous_classes",

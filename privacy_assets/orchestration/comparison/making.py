@@ -17,6 +17,7 @@ from privacy_assets.anonymization.anonymized_table import (
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
@@ -164,6 +165,7 @@ class Bench:
             dict(synthesis.settings) or None,  # type: ignore[union-attr]
             whose,
             self._stop,
+            rules=contract.rules,
         ).table
         self._stop()
         synthetic = contract.admit_synthetic(made)
@@ -173,7 +175,7 @@ class Bench:
             released = generalized.table
         assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]
         tables = (original, synthetic, control)
-        found = measure(release, tables, generalized, {MPUCC, RARE_VALUES, *assessed}, self._stop)
+        found = measure(release, tables, generalized, {MPUCC, RARE_VALUES, RULES, *assessed}, self._stop)
         worth = self._judge_of_synthetic.assess(
             released, generalized, hierarchies=hierarchies, domain=synthetic, seed=seed % 2**31
         )

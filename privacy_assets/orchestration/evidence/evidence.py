@@ -19,8 +19,9 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scales import scale_digests
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
 from privacy_assets.disclosure.declared_unit import UnitExamination, decide_on_unit, published_unit
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
@@ -32,7 +33,7 @@ from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
-from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of
+from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of, rule_violations_of
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
@@ -250,8 +251,8 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     synthetic, synthetic_content = storage.table("synthetic")
     stages = (*STAGES_ASSESSED, "synthetic", *release.stages_of_synthetic_people)
     stages += () if release.source is None else ("source",)
-    limits_rare_values = release.policy.limit_on(RARE_VALUES_RELEASED) is not None
-    people = {side: storage.table(side) for side in SPLIT_STAGES} if limits_rare_values else {}
+    needs_people = any(release.policy.limit_on(each) for each in (RARE_VALUES_RELEASED, RULE_VIOLATIONS))
+    people = {side: storage.table(side) for side in SPLIT_STAGES} if needs_people else {}
     contents = {side: content for side, (_, content) in people.items()}
     tables = storage.evidence(stages, {"synthetic": synthetic_content, **contents})
     table, content = synthetic, synthetic_content
@@ -269,7 +270,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
-    rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
+    counted = _counted(storage, table, found.get(stage), [each for each, _ in people.values()])
     evidence = Evidence(
         side="synthetic",
         stage=stage,
@@ -280,8 +281,8 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         declared_precisions=contract.precisions,
         lineage=lineage_of(release),
         keeps_contract=keeps_contract,
-        measured={} if rare is None else {RARE_VALUES: rare.metrics},
-        remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
+        measured={name: each.metrics for name, each in counted.items()},
+        remarks={metric: each.remark for each in counted.values() for metric in each.metrics},
         has_person=contract.person is not None,
         parts=contract.parts,
     )
@@ -296,8 +297,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             unit = "people" if "n_people" in stored.figures.settings else "records"
             leakage = LEAKAGE[control.leakage_detected]
             gathered.figures[CONTROL] = {"leakage": leakage, "counted": unit, **control.to_header()}
-    if rare is not None:
-        gathered.figures[RARE_VALUES] = rare.to_json()
+    gathered.figures.update({name: each.to_json() for name, each in counted.items()})
     return _with_worth(storage, _with_disclosure(storage, gathered), SPLIT_STAGES)
 
 
@@ -370,18 +370,23 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
     return _with_assessment(gathered, UTILITY, stored, figures, judged_by, asked)
 
 
-def _rare_values(
+def _counted(
     storage: _Storage, table: pd.DataFrame | None, generalized: Anonymization | None, people: list[pd.DataFrame | None]
-) -> RareValues | None:
-    """Count the rare values of a stored table among the stored people; None if that is impossible."""
+) -> dict[str, Any]:
+    """Count rare values and violations of rules in a stored table, next to the stored people; none if impossible."""
     release, contract = storage.release, storage.release.contract
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
-        return None
+        return {}
     try:
-        return rare_values_of(release.policy, contract, table, known, contract.person, release.invented, generalized)
+        given = release.policy, contract, table, known
+        found = {
+            RARE_VALUES: rare_values_of(*given, contract.person, release.invented, generalized),
+            RULES: rule_violations_of(*given, generalized),
+        }
     except UNREADABLE:
-        return None
+        return {}
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def _gather_anonymized(storage: _Storage) -> Gathered:

@@ -94,6 +94,8 @@ class ReleaseSettings(Release):
             policy = policy.with_worth_warnings()
         if synthetic is None and asked.anonymized is None:
             synthetic = Synthesis()
+        if synthetic is not None:
+            policy = policy.with_rules(has_rules=bool(contract.rules))
         if synthetic is None and asked.split is None and getattr(asked.anonymized, "of", None) == "original":
             raise InvalidSettingError(
                 f"The release {asked.name!r} anonymizes the originals of a split, but has none. Give one, for example "
@@ -221,6 +223,13 @@ class ReleaseSettings(Release):
                 "ExternalSynthetic(..., control_was_withheld=True). If it saw everybody, nothing can be admitted: have "
                 "the records made again from a random part of the people, give people of another period as control "
                 "(docs/split.md), or release anonymized records."
+            )
+        joined = [each.name for each in self.contract.rules if each.kind == "determines"]
+        if self.private is not None and joined:
+            raise InvalidSettingError(
+                f"The contract of {self.name!r} has rules that determine a column, {joined} in `rules`. Their values "
+                "would be joined from observed pairs, which the guarantee of mst does not cover. Leave out these "
+                "rules, or the determined columns, or choose another method. Nothing was spent."
             )
         self._check_group_of_synthesis()
         if getattr(self.split, "train_fraction", None) == AUTO and not self.assesses(DISCLOSURE):
