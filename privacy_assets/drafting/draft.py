@@ -13,7 +13,7 @@ import pandas as pd
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.unit_keys import UnitKey, find_unit_keys
-from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED, ONE_ROW_PER_PERSON
+from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED, ONE_ROW_PER_PERSON, RULES
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.disclosure.declared_unit import NOT_A_PERSON, UnitFinding, find_other_people
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
@@ -22,6 +22,7 @@ from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
+from privacy_assets.drafting.rules import ProposedRule, in_mapping, propose_rules
 from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import local_path
@@ -102,6 +103,8 @@ class ContractDraft:
         Whether no column numbers people, because each person has one row.
     is_decided : bool
         Whether a person has decided every role.
+    rules : tuple of ProposedRule
+        Rules across columns that hold in the table, proposed as comments.
     """
 
     columns: tuple[DraftedColumn, ...]
@@ -110,6 +113,7 @@ class ContractDraft:
     separator: str = ","
     one_row_per_person: bool | str = False
     is_decided: bool = False
+    rules: tuple[ProposedRule, ...] = ()
 
     @property
     def mapping(self) -> dict[str, Any]:
@@ -135,6 +139,7 @@ class ContractDraft:
             f"ranges, rounded outward until {FEWEST_PEOPLE} people share each end,": [
                 column.name for column in self.columns if {"min", "max"} & set(column.description)
             ],
+            "values that 50 people share, in the rules": [own.name for own in self.rules if "implies" in own.name],
             "texts for missing values": [column.name for column in self.columns if "missing" in column.description],
         }
         return [f"{what} of {_some(names)}" for what, names in kinds.items() if names]
@@ -166,6 +171,15 @@ class ContractDraft:
         for column in self.columns:
             entry = f"{entry_in_yaml(column.name, column.description)}  # {column.comment}"
             yield from (f"  {line}" for line in entry.splitlines())
+        yield from self._proposed_rules()
+
+    def _proposed_rules(self) -> Iterator[str]:
+        if self.rules:
+            yield "# Rules that no row violates; decide: remove the # of those that are meant, and of `rules`."
+            yield f"#{RULES}:"
+        for name, own in in_mapping(self.rules).items():
+            one, other = own.people
+            yield f"#  {entry_in_yaml(name, own.written)}  # {one:,} people on one side, {other:,} on the other"
 
     def _lines(self) -> Iterator[str]:
         yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"
@@ -182,6 +196,7 @@ class ContractDraft:
             ending = "  # decide" if column.is_open else ""
             entry = entry_in_yaml(column.name, column.description)
             yield from (f"  {line}" for line in f"{entry}{ending}".splitlines())
+        yield from self._proposed_rules()
 
     def __repr__(self) -> str:
         n_open = len(self.open_columns)
@@ -249,7 +264,9 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
     columns = _with_units(columns, _other_people(typed, columns, person))
     columns = _with_parts(columns, rows)
     unit: bool | str = DECIDE if found is None else False
-    return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator, unit)
+    released = [each.name for each in columns if each.description["role"] != "direct_identifier"]
+    rules = propose_rules(typed, released, person)
+    return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator, unit, rules=rules)
 
 
 def _missing_words(profiles: Sequence[ColumnProfile]) -> frozenset[str]:
