@@ -183,6 +183,25 @@ def test_checks_of_whole_columns_and_tables_and_functions_of_the_user_are_the_dr
     assert "a_below_c fails" in refusals[0]
 
 
+def test_rules_are_judged_by_the_driver_in_the_same_words():
+    columns = {name: {"type": "text", "role": "direct_identifier"} for name in ("who", "other")}
+    columns |= {name: {"type": "integer", "role": "other", "min": 0} for name in "abc"}
+    rules = {"rises": "a < b", "of_who": {"determines": ["who", "a"]}, "adds": {"sum": ["a", "b"], "equals": "c"}}
+    contract = TableContract.from_mapping({"columns": columns, "rules": rules})
+    table = pa.table(
+        {"who": ["x", "x", "y"], "other": ["o"] * 3, "a": [1, 1, 5], "b": [2, 3, 4], "c": [3, 4, 8]},
+    )
+    assert DividedAdmission(contract, [(name, "string") for name in columns]).task.kept == ("who", "a", "b", "c")
+    refusals = []
+    for admit in (lambda: contract.admit(as_frame(table)), lambda: divided(table, contract)):
+        with pytest.raises(ContractError) as raised:
+            admit()
+        refusals.append((str(raised.value), raised.value.failures))
+    assert refusals[0] == refusals[1]
+    assert "rule 'rises' is violated in 1 records; rule 'adds' is violated in 1 records" in refusals[0][0]
+    assert len(divided(table.slice(0, 2), contract).table) == 2
+
+
 def test_a_check_that_changes_its_name_when_it_sees_a_table_says_no_value():
     def other_than_the_first(values):
         check.name = values.iloc[0]

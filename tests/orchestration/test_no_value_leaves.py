@@ -18,10 +18,12 @@ from pathlib import Path
 import dagster as dg
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.pictures import Drawn, new_figure
 from privacy_assets.orchestration import anonymized_assets, assets, linkage_assets
 from privacy_assets.orchestration.private import resources
@@ -224,6 +226,36 @@ def test_values_of_too_few_people_are_refused_without_being_shown(project, capfd
     # Where records are made here, there is nothing to redraw from.
     expected = "by column: " if method == "external" else "all values of these columns are rare"
     assert_nothing_leaked(project, capfd, expected)
+
+
+def explode(table):
+    raise ValueError(f"{TEXT} {table.iloc[0].to_dict()}")
+
+
+OF_INCOME = {"determines": ["income", "region"], "at_most": 0.9}
+RULES = {
+    "source": ({"late": 'admitted > "2000-01-01"'}, {}, "rule 'late' is violated in 120 records"),
+    "contradiction": (
+        {"up": {"expect": f"income > {INTEGER}", "at_most": 0.9}, "down": f"income <= {INTEGER}"},
+        {},
+        "rules 'up' and 'down' contradict",
+    ),
+    "gate": ({"of_income": OF_INCOME}, {}, "records by rule: 'of_income': "),
+    "joined": ({"of_income": OF_INCOME}, {"min_atom": 1000}, "min_atom=1000 people share"),
+    "kept": ({"of_income": OF_INCOME, "free": "cost - cost == 0"}, {"min_atom": 5}, "rule_violations is 0"),
+    "function": (None, {}, "explode (could not be evaluated)"),
+}
+
+
+@pytest.mark.parametrize(("rules", "settings", "said"), RULES.values(), ids=RULES)
+def test_rules_are_judged_without_a_cell(project, capfd, rules, settings, said):
+    contract = TableContract.from_mapping(CONTRACT).schema
+    checks = [pa.Check(explode)] if rules is None else None
+    contract = TableContract(pa.DataFrameSchema(contract.columns, checks=checks, metadata={"rules": rules or {}}))
+    synthetic = {"synthetic": Synthesis("gaussian_copula", settings=settings)} if settings else {}
+    policy = Policy((Limit("privacy_risk_score", ADMITS, "at_most"),), RequiredSettings(control_records=20))
+    project.run(project.definitions(source=sentinel_people, contract=contract, policy=policy, **synthetic))
+    assert_nothing_leaked(project, capfd, said)
 
 
 def anonymized(project, smallest=5, about=None, required=None, **settings):
