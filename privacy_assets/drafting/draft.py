@@ -22,7 +22,7 @@ from privacy_assets.drafting.few_people import FEWEST_PEOPLE, without_few_people
 from privacy_assets.drafting.parts import parts_by_values, parts_of_moments
 from privacy_assets.drafting.profile import ColumnProfile, RowSample
 from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
-from privacy_assets.drafting.rules import ProposedRule, in_mapping, propose_rules
+from privacy_assets.drafting.rules import ProposedRule, propose_rules
 from privacy_assets.drafting.yaml_text import entry_in_yaml, in_yaml
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import local_path
@@ -139,7 +139,7 @@ class ContractDraft:
             f"ranges, rounded outward until {FEWEST_PEOPLE} people share each end,": [
                 column.name for column in self.columns if {"min", "max"} & set(column.description)
             ],
-            "values that 50 people share, in the rules": [own.name for own in self.rules if "implies" in own.name],
+            "constants, shared by 50 people,": [own.name for own in self.rules if "implies" in own.name],
             "texts for missing values": [column.name for column in self.columns if "missing" in column.description],
         }
         return [f"{what} of {_some(names)}" for what, names in kinds.items() if names]
@@ -177,9 +177,8 @@ class ContractDraft:
         if self.rules:
             yield "# Rules that no row violates; decide: remove the # of those that are meant, and of `rules`."
             yield f"#{RULES}:"
-        for name, own in in_mapping(self.rules).items():
-            one, other = own.people
-            yield f"#  {entry_in_yaml(name, own.written)}  # {one:,} people on one side, {other:,} on the other"
+        for name, written, (one, other) in self.rules:
+            yield f"#  {entry_in_yaml(name, written)}  # {one:,} people on one side, {other:,} on the other"
 
     def _lines(self) -> Iterator[str]:
         yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, permutations
 from keyword import iskeyword
@@ -58,7 +58,8 @@ def propose_rules(table: pd.DataFrame, columns: Sequence[str], person: str | Non
     determined = list(_determined(table, names, people))
     pairs = {tuple(own.written["determines"]) for own in determined}
     shares = (orders[:4], determined[:3], _implied(table, names, people, pairs))
-    return tuple([own for kind in shares for own in kind if _holds(own, table)][:MOST_PROPOSED])
+    named = {own.name: own for kind in shares for own in kind if _holds(own, table)}
+    return tuple(named.values())[:MOST_PROPOSED]
 
 
 def _holds(own: ProposedRule, table: pd.DataFrame) -> bool:
@@ -185,15 +186,6 @@ def _implications(has: NDArray[np.bool_]) -> list[tuple[int, int]]:
         for place in np.flatnonzero(closed)
         if place != own[0]
     ]
-
-
-def in_mapping(rules: Sequence[ProposedRule]) -> Mapping[str, ProposedRule]:
-    """Return the rules by a name that each of them has alone."""
-    named: dict[str, ProposedRule] = {}
-    for own in rules:
-        name = own.name if own.name not in named else f"{own.name}_{len(named) + 1}"
-        named[name] = own
-    return named
 
 
 def _has_order(column: pd.Series[Any]) -> bool:

@@ -95,7 +95,7 @@ def test_a_draft_shows_them_as_comments_that_a_contract_can_have(tmp_path):
         mapping.pop("drafted")
         assert set(mapping["rules"]) == set(proposed(stays(), "patient"))
         assert len(TableContract.from_mapping(mapping).check(table)) == len(table)
-    assert "values that 50 people share, in the rules of sex_male_implies_births" in draft_contract(table).to_yaml()
+    assert "constants, shared by 50 people, of sex_male_implies_births" in draft_contract(table).to_yaml()
 
 
 def test_a_draft_without_rules_says_nothing_of_them():

@@ -338,6 +338,11 @@ CASES = {
         {"contract": {"columns": COLUMNS, "one_row_per_person": True}},
         "it says both `one_row_per_person` and that ['patient'] number the people",
     ),
+    "ContractYaml.rules": (
+        {"contract": {"columns": COLUMNS, "rules": {"a": "age > 0", "b": {"determines": ["plan", "diagnosis"]}}}},
+        {"contract": {"columns": COLUMNS, "rules": {"a": "age > 0", "b": "agee > 0"}}},
+        "rule 'b' names 'agee', which the contract lacks (character 1)",
+    ),
     "ContractYaml.drafted": (
         {"contract": {"columns": COLUMNS | {"age": {"type": "integer", "role": "other"}}, "drafted": False}},
         {"contract": {"columns": COLUMNS, "drafted": True}},
