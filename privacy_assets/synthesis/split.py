@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.control_size import people_in_original
 from privacy_assets.setting_checks import is_integer, is_number
 
+Table = TypeVar("Table", pd.DataFrame, RelatedTables)
 
-class Split(NamedTuple):
+
+class Split(NamedTuple, Generic[Table]):
     """Both sides of a split, each in the order of the table and with a RangeIndex."""
 
-    original: pd.DataFrame
+    original: Table
     """Records that a synthesizer may see."""
-    control: pd.DataFrame
+    control: Table
     """Records that it never sees."""
 
 
 def split_records(
-    table: pd.DataFrame, *, train_fraction: float = 0.8, seed: int = 0, person: str | None = None
-) -> Split:
+    table: Table, *, train_fraction: float = 0.8, seed: int = 0, person: str | None = None
+) -> Split[Table]:
     """Split `table` at random, all records of a person on one side.
 
     Parameters
     ----------
-    table : DataFrame
-        Records; constant columns and repeated records are allowed.
+    table : DataFrame or RelatedTables
+        Records; constant columns and repeated records are allowed. Of related tables, the people are split, and all
+        rows follow them.
     train_fraction : float
         Share of the people (or records, without `person`) in `original`; above 0 and below 1. Rounded to whole people,
         with at least one on each side.
     seed : int
         Seed of the split.
     person : str, optional
-        Column with the person of each row. Without it each row counts as a person.
+        Column with the person of each row. Without it each row counts as a person. Related tables have their own.
 
     Raises
     ------
@@ -48,8 +52,12 @@ def split_records(
         If there are fewer than two people, or records without a person.
     """
     check_split_settings(train_fraction, seed)
-    require_unique_text_names(table)
-    people, n_people = _people(table, person)
+    if isinstance(table, RelatedTables):
+        refuse_with_related(person=person)
+        people, n_people = _people(table.people, None)
+    else:
+        require_unique_text_names(table)
+        people, n_people = _people(table, person)
     if n_people < 2:
         noun = "record" if person is None else "person"
         raise InvalidTableError(
@@ -59,8 +67,10 @@ def split_records(
     n_original = people_in_original(n_people, train_fraction)
     chosen = np.zeros(n_people, dtype=bool)
     chosen[np.random.default_rng(seed).permutation(n_people)[:n_original]] = True
-    is_original = chosen[people]
-    return Split(table[is_original].reset_index(drop=True), table[~is_original].reset_index(drop=True))
+    sides = (np.flatnonzero(chosen[people] == is_original) for is_original in (True, False))
+    if isinstance(table, RelatedTables):
+        return Split(*(table.take(rows) for rows in sides))
+    return Split(*(table.iloc[rows].reset_index(drop=True) for rows in sides))
 
 
 def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: str) -> int:

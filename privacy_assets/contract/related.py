@@ -1,0 +1,253 @@
+"""Related tables: people, and the rows that belong to them, such as visits, ratings or prescriptions.
+
+The people are the unit of protection: tables are split, synthesized and assessed by person. Every row of a child table
+has the key of its person, and nothing of the keys is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.column_names import problem_of_names
+from privacy_assets.columns.safe_names import dtype_name, type_name
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+PEOPLE: Final = "people"
+"""Name of the table of people, which no child can have."""
+MOST_TABLES: Final = 8
+MOST_LEVELS: Final = 2
+"""Levels below the people that have an honest order of drawing; more than one is not built yet."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Child:
+    """A table whose rows belong to people; a person may have none, one or many.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The rows; those of a person may be anywhere.
+    key : str
+        Column of this table and of the people by which rows belong to people. It is not released as it is.
+    order : str, optional
+        Column of integers, floats or datetimes that orders the rows of a person; equal values are allowed, missing ones
+        are not.
+    of : str
+        Table to which the rows belong. So far only ``people``; children of children are refused.
+    """
+
+    table: pd.DataFrame
+    key: str
+    order: str | None = None
+    of: str = PEOPLE
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the key and the order."""
+        return [name for name in self.table.columns if name not in (self.key, self.order)]
+
+    def __repr__(self) -> str:
+        return f"<Child of {self.of!r} by key {self.key!r}: {len(self.table):,} rows>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RelatedTables:
+    """A table of people and tables of their rows, which are split, synthesized and assessed as a whole.
+
+    Parameters
+    ----------
+    people : DataFrame
+        One row per person.
+    children : mapping of str to Child
+        At most 7 tables of rows, by name.
+    person : str
+        Column of ``people`` that numbers them. It is not released as it is, like every key.
+
+    Attributes
+    ----------
+    whose : dict of str to ndarray of shape (n_rows,), dtype=np.intp
+        Place in ``people`` of the person of each row, by child table.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the settings name columns that the tables do not have, tables do not belong to people, or there are too many.
+    InvalidTableError
+        If rows do not have their person: people without a number or with the number of another one, rows without a key,
+        with keys of another type, or with keys that nobody has; or if moments are missing. All are counted at once.
+    """
+
+    people: pd.DataFrame
+    children: Mapping[str, Child]
+    person: str
+    whose: dict[str, NDArray[np.intp]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        _check_tables(self.people, self.children)
+        _check_levels(self.children)
+        _check_columns(self)
+        problems: list[str] = []
+        keys = {name: _read_keys(self.people[name], PEOPLE, problems) for name in sorted(self.identifiers)}
+        object.__setattr__(self, "children", dict(self.children))
+        whose = {name: _find_people(name, child, keys[child.key], problems) for name, child in self.children.items()}
+        object.__setattr__(self, "whose", whose)
+        if problems:
+            raise InvalidTableError(
+                f"Rows and people do not belong together: {'; '.join(problems)}. Expected every row to have its "
+                "person, and every person to have one row and one number. Nothing was done."
+            )
+
+    @property
+    def identifiers(self) -> set[str]:
+        """Columns of the people that number them: the person and all keys."""
+        return {self.person, *(child.key for child in self.children.values())}
+
+    def take(self, places: NDArray[np.intp]) -> RelatedTables:
+        """Return the people at some places of ``people``, which must differ, in this order, with all their rows."""
+        is_taken = np.zeros(len(self.people), np.bool_)
+        is_taken[places] = True
+        children = {
+            name: replace(child, table=child.table[is_taken[self.whose[name]]].reset_index(drop=True))
+            for name, child in self.children.items()
+        }
+        return replace(self, people=self.people.iloc[places].reset_index(drop=True), children=children)
+
+    def in_order(self, name: str, ties: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the rows of a child by person and by its order column; equal ones by ``ties``."""
+        child = self.children[name]
+        keys = [ties, self.whose[name]]
+        if child.order is not None:
+            keys.insert(1, pd.factorize(child.table[child.order], sort=True)[0])
+        return np.lexsort(keys)
+
+    def __repr__(self) -> str:
+        rows = "".join(f", {len(child.table):,} rows of {name!r}" for name, child in self.children.items())
+        return f"<RelatedTables {len(self.people):,} people{rows}>"
+
+
+def refuse_with_related(**given: object) -> None:
+    """Raise InvalidSettingError if a setting is given that related tables do not have yet."""
+    names = sorted(name for name, value in given.items() if value is not None)
+    if names:
+        raise InvalidSettingError(
+            f"{', '.join(f'`{name}`' for name in names)} cannot be set with RelatedTables: they have their own person, "
+            "and nothing else that these name is built for them yet. Leave the setting out. Nothing was done."
+        )
+
+
+class _Keys(NamedTuple):
+    """A key column: its kind, and for each value its place among the distinct ones, -1 if it is missing."""
+
+    kind: str
+    codes: NDArray[np.integer[Any]]
+    distinct: pd.Index[Any]
+
+
+def _check_tables(people: object, children: object) -> None:
+    if not isinstance(children, Mapping) or not all(isinstance(child, Child) for child in children.values()):
+        raise InvalidSettingError("`children` must map names of tables to Child objects. Nothing was done.")
+    if not children or len(children) >= MOST_TABLES or not all(isinstance(name, str) and name for name in children):
+        raise InvalidSettingError(
+            f"`children` has {len(children)} tables. Expected 1 to {MOST_TABLES - 1}, each with a text as name; a "
+            "table of people alone needs no RelatedTables. Nothing was done."
+        )
+    if PEOPLE in children:
+        raise InvalidSettingError(f"A child is named {PEOPLE!r}, as the table of people is. Give it another name.")
+    for name, table in {PEOPLE: people, **{name: child.table for name, child in children.items()}}.items():
+        if not isinstance(table, pd.DataFrame):
+            raise InvalidTableError(f"Table {name!r} is a {type_name(table)}. Expected a pandas DataFrame.")
+        if problem := problem_of_names(list(table.columns)):
+            raise InvalidTableError(f"Table {name!r}: {problem}")
+
+
+def _check_levels(children: Mapping[str, Child]) -> None:
+    """Refuse children of anything but people, with the reason."""
+    for name, child in children.items():
+        above, reason = [name], ""
+        while above[-1] != PEOPLE and not reason:
+            of = children[above[-1]].of if above[-1] in children else None
+            if of is None:
+                reason = "which is not one of the tables"
+            elif of in above:
+                reason = "so that the tables are a circle, in which no order of drawing is honest"
+            else:
+                above.append(of)
+        if not reason and len(above) - 1 > MOST_LEVELS:
+            reason = f"which is more than {MOST_LEVELS} levels below the people"
+        if not reason and len(above) - 1 > 1:
+            reason = "and children of children are not built yet"
+        if reason:
+            raise InvalidSettingError(
+                f"`of` of child {name!r} is {child.of!r}, {reason}. Expected {PEOPLE!r}: join the table into the one "
+                "to which it belongs, or aggregate it. Nothing was done."
+            )
+
+
+def _check_columns(tables: RelatedTables) -> None:
+    """Refuse settings that do not name a column, and children that have more than one number of their person."""
+    _require_column("person", tables.person, PEOPLE, tables.people)
+    for name, child in tables.children.items():
+        _require_column(f"key of child {name!r}", child.key, PEOPLE, tables.people)
+        _require_column(f"key of child {name!r}", child.key, name, child.table)
+        if child.order is not None:
+            _require_column(f"order of child {name!r}", child.order, name, child.table)
+            dtype = child.table[child.order].dtype
+            is_number = types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype)
+            if child.order == child.key or not (is_number or types.is_datetime64_any_dtype(dtype)):
+                raise InvalidSettingError(
+                    f"`order` of child {name!r} is {child.order!r}, a column of type {dtype_name(dtype)}. Expected "
+                    "integers, floats or datetimes, and another column than the key. Nothing was done."
+                )
+        again = sorted(tables.identifiers & set(child.table.columns) - {child.key})
+        if again:
+            raise InvalidSettingError(
+                f"Child {name!r} also has the columns {again}, which number people; its key is {child.key!r}. Leave "
+                "them out: all numbers of people are replaced, and these would be learned. Nothing was done."
+            )
+
+
+def _require_column(setting: str, column: object, name: str, table: pd.DataFrame) -> None:
+    if not isinstance(column, str) or column not in table.columns:
+        shown = repr(column) if isinstance(column, str) else f"a {type_name(column)}"
+        raise InvalidSettingError(
+            f"`{setting}` is {shown}. Expected the name of one column of table {name!r}; a key of several columns must "
+            f"first be made one. Table {name!r} has {list(table.columns)}. Nothing was done."
+        )
+
+
+def _read_keys(column: pd.Series[Any], table: str, problems: list[str]) -> _Keys:
+    """Read a key; of the people, every value must occur once."""
+    read = read_column(column, f"Key {column.name!r} of table {table!r}")
+    # As objects, a float equals an integer only if it is the same number.
+    keys = _Keys(read.kind, read.codes, pd.Index(read.distinct.tolist(), dtype=object))
+    n_missing = int((keys.codes < 0).sum())
+    if n_missing:
+        problems.append(f"{n_missing:,} rows of {table!r} have no {column.name!r}")
+    if table == PEOPLE and (n_repeated := len(column) - n_missing - len(keys.distinct)):
+        problems.append(f"{n_repeated:,} rows of {table!r} repeat a {column.name!r}")
+    return keys
+
+
+def _find_people(name: str, child: Child, of_people: _Keys, problems: list[str]) -> NDArray[np.intp]:
+    """Return the place of the person of each row; what is wrong is added to the problems."""
+    own = _read_keys(child.table[child.key], name, problems)
+    if "missing" not in (own.kind, of_people.kind) and own.kind != of_people.kind:
+        problems.append(f"{child.key!r} is {own.kind} in {name!r} and {of_people.kind} in {PEOPLE!r}")
+    place = np.full(len(of_people.distinct) + 1, -1, np.intp)
+    place[of_people.codes[::-1]] = np.arange(len(of_people.codes))[::-1]
+    place[-1] = -1  # of missing and unknown keys
+    found: NDArray[np.intp] = place[np.append(of_people.distinct.get_indexer(own.distinct), -1)][own.codes]
+    n_orphans = int(((found < 0) & (own.codes >= 0)).sum())
+    if n_orphans:
+        problems.append(f"{n_orphans:,} rows of {name!r} have a {child.key!r} that nobody in {PEOPLE!r} has")
+    if child.order is not None and (n_missing := int(child.table[child.order].isna().sum())):
+        problems.append(f"{n_missing:,} rows of {name!r} have no {child.order!r}, which orders them")
+    return found

@@ -1,0 +1,132 @@
+"""Views of related tables: plain tables in which each row belongs to a person, for all that assesses one table.
+
+A view is made from the tables alone, without settings, so that views of originals, of controls and of synthetic people
+can be compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from privacy_assets.columns.column_names import require_unique_names
+from privacy_assets.columns.row_hashes import hash_rows
+from privacy_assets.contract.related import PEOPLE, RelatedTables
+
+DIGITS = 6
+"""Significant digits of means, so that they do not depend on the order of rows."""
+
+
+def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
+    """Make plain tables of related ones, each with the person of every row.
+
+    Parameters
+    ----------
+    tables : RelatedTables
+        People and their rows.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        ``people``: a row per person, with the number of rows of each child table, and of its columns the mean of
+        numbers (six digits), the most frequent other value (of equally frequent ones the least) and the first moment.
+
+        For each child v, ``rows of v``: its rows with the columns of their person, and the gap to the row before; a
+        person without rows has one of missing values. ``histories of v``: two consecutive rows of a person, without
+        columns of the person and without moments, but with the gap between both. Rows of the same moment, or without
+        ``order`` all of a person, are in an order that only depends on their content.
+
+        The first column is the person; other keys are left out.
+    """
+    own = tables.people.drop(columns=sorted(tables.identifiers - {tables.person})).reset_index(drop=True)
+    own = _nullable(own[[tables.person, *(name for name in own if name != tables.person)]])
+    views = {PEOPLE: own}
+    for name in tables.children:
+        views[PEOPLE] = beside(views[PEOPLE], _totals(tables, name))
+        views |= _of_child(tables, name, own)
+    return views
+
+
+def _of_child(tables: RelatedTables, name: str, people: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    child = tables.children[name]
+    content = child.table.drop(columns=child.key)
+    order = tables.in_order(name, hash_rows((column for _, column in content.items()), len(content), seed=0))
+    whose, content = tables.whose[name][order], _nullable(content.iloc[order].reset_index(drop=True))
+    is_next = np.zeros(len(whose), np.bool_)
+    is_next[1:] = whose[1:] == whose[:-1]
+    gap = pd.DataFrame(index=content.index)
+    if child.order is not None:
+        since = content[child.order].diff().where(is_next)
+        gap = pd.DataFrame({f"gap of {child.order}": since})
+    without = np.setdiff1d(np.arange(len(people)), whose)
+    rows = np.append(np.arange(len(whose)), np.full(len(without), -1))
+    shown = content.rename(columns={column: f"{column} of {name}" for column in content if column in people})
+    joined = beside(
+        people.iloc[np.append(whose, without)].reset_index(drop=True),
+        beside(shown, gap).reindex(rows).reset_index(drop=True),
+    )
+    second = np.flatnonzero(is_next)
+    # Only whole windows: the missing values of shorter ones would look like equal rare values.
+    parts = [content[child.columns].iloc[at].add_suffix(end) for at, end in ((second - 1, " 1"), (second, " 2"))]
+    histories = people[[tables.person]].iloc[whose[second]].reset_index(drop=True)
+    for part in (*parts, gap.iloc[second]):
+        histories = beside(histories, part.reset_index(drop=True))
+    return {f"rows of {name}": joined, f"histories of {name}": histories}
+
+
+def _totals(tables: RelatedTables, name: str) -> pd.DataFrame:
+    """Return what the rows of each person sum up to."""
+    child, whose, n_people = tables.children[name], tables.whose[name], len(tables.people)
+    found: dict[str, Any] = {f"rows of {name}": np.bincount(whose, minlength=n_people)}
+    for column in child.columns:
+        values = child.table[column].reset_index(drop=True)
+        if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+            means = values.astype("Float64").groupby(whose).mean().reindex(range(n_people))
+            found[f"mean {column} of {name}"] = _rounded(np.asarray(means.to_numpy(np.float64, na_value=np.nan)))
+        else:
+            found[f"most frequent {column} of {name}"] = _most_frequent(values, whose, n_people)
+    if child.order is not None:
+        first = _nullable(child.table[[child.order]])[child.order].groupby(whose).min()
+        found[f"first {child.order} of {name}"] = first.reindex(range(n_people))
+    return pd.DataFrame(found)
+
+
+def _most_frequent(values: pd.Series[Any], whose: NDArray[np.intp], n_people: int) -> pd.Series[Any]:
+    codes, distinct = pd.factorize(values, sort=True)
+    known = codes >= 0
+    counted = pd.DataFrame({"whose": whose[known], "code": codes[known]}).value_counts().reset_index(name="n")
+    counted = counted.sort_values(["whose", "n", "code"], ascending=[True, False, True]).drop_duplicates("whose")
+    most = np.full(n_people, -1, np.intp)
+    most[counted["whose"]] = counted["code"]
+    of_code = _nullable(pd.DataFrame({"value": pd.Series(distinct)}))["value"]
+    return of_code.reindex(most).reset_index(drop=True)
+
+
+def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    sizes = np.where(np.isfinite(numbers) & (numbers != 0), np.abs(numbers), 1.0)
+    decimals = DIGITS - 1 - np.floor(np.log10(sizes))
+    above, below = 10.0 ** np.maximum(-decimals, 0), 10.0 ** np.maximum(decimals, 0)  # Both are exact.
+    return np.asarray(np.rint(numbers / above * below) / below * above, np.float64)
+
+
+def _nullable(table: pd.DataFrame) -> pd.DataFrame:
+    """Let whole numbers and booleans stay what they are next to missing values."""
+    kinds = {name: _nullable_dtype(column.dtype) for name, column in table.items()}
+    return table.astype({name: kind for name, kind in kinds.items() if kind})
+
+
+def _nullable_dtype(dtype: Any) -> str:
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        return "UInt64" if dtype == np.uint64 else "Int64"
+    return "boolean" if dtype == np.bool_ else ""
+
+
+def beside(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Join columns; two of the same name are refused."""
+    joined = pd.concat([one, other], axis=1)
+    require_unique_names(list(joined.columns))
+    return joined

@@ -1,0 +1,191 @@
+"""Every row has its person, or the tables are refused with counts and names, and never with a cell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.contract.related import Child, RelatedTables
+from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
+from privacy_assets.synthesis.split import split_records
+from tests.related import clinic, of_visits
+
+
+def people(*keys, **columns):
+    return pd.DataFrame({"patient": list(keys), **columns})
+
+
+def rows(*keys, **columns):
+    return pd.DataFrame({"patient": list(keys), **columns})
+
+
+def related(of_people, of_rows, person="patient", **child):
+    return RelatedTables(of_people, {"visits": Child(of_rows, **{"key": "patient"} | child)}, person=person)
+
+
+def test_whose_row_it_is_follows_from_the_keys_in_any_order():
+    tables = related(people("b", "a", "c"), rows("a", "c", "a", "b"))
+    assert tables.whose["visits"].tolist() == [1, 2, 1, 0]
+    assert repr(tables) == "<RelatedTables 3 people, 4 rows of 'visits'>"
+
+
+def test_all_that_is_wrong_is_counted_at_once():
+    of_people = people("a", "a", "a", None, "b")
+    of_rows = rows("a", "zz", "zz", None, date=[1.0, np.nan, 2.0, 3.0])
+    with pytest.raises(InvalidTableError) as refused:
+        related(of_people, of_rows, order="date")
+    said = str(refused.value)
+    assert "1 rows of 'people' have no 'patient'" in said
+    assert "2 rows of 'people' repeat a 'patient'" in said
+    assert "1 rows of 'visits' have no 'patient'" in said
+    assert "2 rows of 'visits' have a 'patient' that nobody in 'people' has" in said
+    assert "1 rows of 'visits' have no 'date', which orders them" in said
+
+
+@pytest.mark.parametrize("keys", [[1, 2, 3], np.array([1.0, 2.0, 3.0]), pd.array([1, 2, 3], dtype="Int64")])
+def test_numbers_are_the_same_keys_however_they_are_stored(keys):
+    assert related(people(1, 2, 3), pd.DataFrame({"patient": keys})).whose["visits"].tolist() == [0, 1, 2]
+
+
+def test_large_numbers_are_compared_digit_by_digit():
+    large = 2**62
+    with pytest.raises(InvalidTableError, match="1 rows of 'visits' have a 'patient' that nobody"):
+        related(people(large, large + 1), rows(large, large + 2))
+
+
+def test_keys_of_two_types_are_refused():
+    with pytest.raises(InvalidTableError, match="'patient' is text in 'visits' and number in 'people'"):
+        related(people(1, 2), rows("1", "2"))
+    with pytest.raises(InvalidTableError, match="Key 'patient' of table 'visits'"):
+        related(people(1, 2), pd.DataFrame({"patient": pd.Series([1, "two"], dtype=object)}))
+
+
+def test_categories_are_keys_as_the_texts_that_they_stand_for():
+    of_rows = pd.DataFrame({"patient": pd.Categorical(["b", "a"], categories=["b", "zz", "a"])})
+    assert related(people("a", "b"), of_rows).whose["visits"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        ({"visits": "visits"}, "a circle"),
+        ({"visits": "drugs", "drugs": "visits"}, "a circle"),
+        ({"drugs": "visits"}, "children of children are not built yet"),
+        ({"drugs": "visits", "doses": "drugs"}, "more than 2 levels below the people"),
+        ({"visits": "physicians"}, "not one of the tables"),
+    ],
+)
+def test_only_children_of_people_are_related(of, said):
+    table = rows("a")
+    children = {name: Child(table, key="patient", of=of.get(name, "people")) for name in ("doses", "visits", "drugs")}
+    with pytest.raises(InvalidSettingError, match=said) as refused:
+        RelatedTables(people("a"), children, person="patient")
+    assert "`of` of child" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"key": "number"}, "`key of child 'visits'` is 'number'"),
+        ({"key": ["patient", "site"]}, "a key of several columns must first be made one"),
+        ({"order": "day"}, "`order of child 'visits'` is 'day'"),
+        ({"order": "text"}, "Expected integers, floats or datetimes"),
+        ({"order": "is_new"}, "a column of type bool"),
+        ({"order": "patient"}, "another column than the key"),
+        ({"person": "name"}, "`person` is 'name'"),
+    ],
+)
+def test_settings_name_columns_that_fit(changed, said):
+    table = rows(1, 2, text=["x", "y"], is_new=[True, False])
+    with pytest.raises(InvalidSettingError, match=said):
+        related(people(1, 2), table, **changed)
+
+
+def test_a_child_has_one_number_of_its_person():
+    of_people = people("a", "b", case=[1, 2])
+    of_rows = rows("a", "b", case=[1, 2])
+    with pytest.raises(InvalidSettingError, match=r"also has the columns \['patient'\], which number people"):
+        related(of_people, of_rows, key="case")
+    assert related(of_people, of_rows.drop(columns="patient"), key="case").identifiers == {"patient", "case"}
+
+
+def test_names_and_numbers_of_tables_are_bounded():
+    child = Child(rows("a"), key="patient")
+    for children in ({}, {f"t{i}": child for i in range(8)}, {1: child}):
+        with pytest.raises(InvalidSettingError, match="Expected 1 to 7"):
+            RelatedTables(people("a"), children, person="patient")
+    with pytest.raises(InvalidSettingError, match="A child is named 'people'"):
+        RelatedTables(people("a"), {"people": child}, person="patient")
+    with pytest.raises(InvalidSettingError, match="must map names of tables to Child objects"):
+        RelatedTables(people("a"), {"visits": rows("a")}, person="patient")
+    with pytest.raises(InvalidTableError, match="Table 'people' is a list"):
+        RelatedTables(["a"], {"visits": child}, person="patient")
+    with pytest.raises(InvalidTableError, match="Table 'visits': The table has 2 columns"):
+        RelatedTables(
+            people("a"), {"visits": Child(rows("a")[["patient", "patient"]], key="patient")}, person="patient"
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_split_divides_people_and_their_rows_follow(seed):
+    tables = clinic(200, seed)
+    sides = split_records(tables, train_fraction=0.7, seed=seed)
+    assert [len(side.people) for side in sides] == [140, 60]
+    for side in sides:
+        for name, child in side.children.items():
+            whole = tables.children[name].table
+            expected = whole[whole["patient"].isin(side.people["patient"])].reset_index(drop=True)
+            pd.testing.assert_frame_equal(child.table, expected)
+    assert not set(sides[0].people["patient"]) & set(sides[1].people["patient"])
+
+
+def test_a_split_of_related_tables_has_its_own_person():
+    with pytest.raises(InvalidSettingError, match="`person` cannot be set with RelatedTables"):
+        split_records(clinic(20), person="patient")
+
+
+def test_people_are_taken_in_the_order_asked_for():
+    tables = related(people("a", "b", "c"), rows("a", "c", "a", "b"))
+    taken = tables.take(np.array([2, 0]))
+    assert taken.people["patient"].tolist() == ["c", "a"]
+    assert taken.children["visits"].table["patient"].tolist() == ["a", "c", "a"]
+    assert taken.whose["visits"].tolist() == [1, 0, 1]
+
+
+def test_a_child_may_have_no_rows():
+    tables = related(people("a", "b"), rows("a").head(0).astype(object))
+    assert tables.whose["visits"].tolist() == []
+
+
+SENTINEL = "QX7731"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda t: replace(t, people=pd.concat([t.people, t.people])),
+        lambda t: of_visits(t, table=t.children["visits"].table.assign(patient=SENTINEL)),
+        lambda t: of_visits(t, table=t.children["visits"].table.assign(patient=1)),
+        lambda t: of_visits(t, table=t.children["visits"].table.assign(patient=None)),
+        lambda t: of_visits(t, order="diagnosis"),
+        lambda t: of_visits(
+            t, table=t.children["visits"].table.assign(date=[SENTINEL, 1][:1] * len(t.whose["visits"]))
+        ),
+        lambda t: replace(t, person=[SENTINEL]),
+        lambda t: of_visits(t, key=(SENTINEL,)),
+    ],
+)
+def test_no_cell_is_in_a_message_or_a_representation(broken):
+    tables = clinic(50)
+    marked = tables.people.assign(patient=SENTINEL + tables.people["patient"], sex=SENTINEL)
+    visits = tables.children["visits"].table
+    visits = visits.assign(patient=SENTINEL + visits["patient"], diagnosis=SENTINEL)
+    tables = RelatedTables(marked, {"visits": Child(visits, key="patient", order="date")}, person="patient")
+    assert SENTINEL not in f"{tables!r} {tables.children!r}"
+    with pytest.raises(PrivacyAssetsError) as refused:
+        broken(tables)
+    error = refused.value
+    while error is not None:
+        assert SENTINEL not in str(error)
+        error = error.__cause__ or error.__context__
