@@ -316,9 +316,9 @@ def assess_large(n_rows: int, measured: Measurements) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
     own, theirs, leaves = 0.0, 0.0, [0, 0]
-    for i, (codes, target, weights, people, gain) in enumerate(grown):
+    for i, (codes, target, weights, people, gain, whose) in enumerate(grown):
         started = time.process_time()
-        leaves[0] += int((grow_tree(codes, target, weights, people, gain).feature == LEAF).sum())
+        leaves[0] += int((grow_tree(codes, target, weights, people, gain, whose).feature == LEAF).sum())
         own += time.process_time() - started
         tree, n_people = DecisionTreeClassifier(criterion="entropy", random_state=0), weights.sum()
         tree.set_params(min_weight_fraction_leaf=people / n_people, min_impurity_decrease=gain / n_people / math.log(2))

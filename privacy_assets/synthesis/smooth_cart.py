@@ -45,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -70,12 +70,31 @@ from privacy_assets.synthesis.margins import (
 )
 from privacy_assets.synthesis.number_lines import shares_of_people
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
-from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, check_kinds, check_setting, is_ordered
+from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting, is_ordered
 
 MAX_CLASSES: Final = 32
 MAX_DISCRETE: Final = 100
 LEAST_UNSEEN: Final = 3.0
 """Expected donors whose absence is no coincidence: its probability is 5 %."""
+OF_WEIGHTS: Final = np.zeros(0, np.int64)
+"""Rows count as many people as their weights say."""
+
+
+class Divided(NamedTuple):
+    """A table without rare values whose columns are divided into classes of neighboring values.
+
+    ``cells``, ``margins`` and ``firsts``, the first cell of each class, are by column.
+    """
+
+    table: pd.DataFrame
+    redrawn: Mapping[str, RareColumn]
+    cells: list[NDArray[np.intp]]
+    margins: list[Margin]
+    firsts: list[NDArray[np.intp]]
+
+    def classes(self, place: int) -> NDArray[np.uint8]:
+        """Return the class of each row in a column."""
+        return (np.searchsorted(self.firsts[place], self.cells[place], side="right") - 1).astype(np.uint8)
 
 
 class SmoothCart:
@@ -125,7 +144,7 @@ class SmoothCart:
             raise InvalidSettingError(f"`soft_leaves` of {self.name!r} is {soft_leaves!r}; expected true or false.")
         self._smoothing, self._group, self._soft_leaves = float(smoothing), group, soft_leaves
         self.redrawn: Mapping[str, RareColumn] = {}
-        self._columns: tuple[_Column, ...] = ()
+        self._columns: tuple[Column, ...] = ()
         self._names: pd.Index[Any] = pd.Index([])
 
     @property
@@ -152,60 +171,92 @@ class SmoothCart:
         `person` is the person of each row, so that a person with many rows counts once; `redrawn` counts the redrawn
         values. `progress` is called before each column; an exception that it raises ends the learning.
         """
+        self.learn(table, seed=seed, person=person, progress=progress)
+        return self
+
+    def learn(
+        self,
+        table: pd.DataFrame,
+        *,
+        seed: int,
+        person: Sequence[Any] | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> NDArray[np.uint8]:
+        """Fit; return the class of each column and row, shape (n_columns, n_rows), in the order of drawing."""
         kinds = check_kinds(table, self.name)
         whose = None if person is None else pd.factorize(np.asarray(person))[0]
         if self._group is not None:
             check_group(table, self._group, whose, self.name)
             kinds[self._group] = "category"
-        dtypes = table.dtypes
-        columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
-        table, self.redrawn = redraw_rare_values(
-            table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
-        )
-        table = without_arrow_moments(table, kinds)
+        divided = self.divide(table, kinds, seed=seed, person=person)
+        self.redrawn, firsts, margins = divided.redrawn, divided.firsts, divided.margins
         weights = _weights(len(table), whose)
-        n_people = round(weights.sum())
-        enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_people)
-        cells, margins = learn_margins(table, kinds, enough, MAX_DISCRETE, whose)
-        firsts = [
-            _first_cells(shares_of_people(own, whose), margin, is_ordered(kind, dtype), self._min_people)
-            for own, margin, kind, dtype in zip(cells, margins, kinds.values(), dtypes, strict=True)
-        ]
-        leaf = max(self._min_people, ceil(self._smoothing * sqrt(n_people)))
+        leaf = self.people_of_leaf(round(weights.sum()))
         order = np.argsort([len(first) for first in firsts], kind="stable").tolist()
         if self._group is not None:
             at = list(kinds).index(self._group)
             firsts[at] = np.arange(margins[at].n_cells)
             order = [at, *(place for place in order if place != at)]
         classes = np.empty((len(order), len(table)), np.uint8)
-        made: list[_Column] = []
+        made: list[Column] = []
         for i, place in enumerate(order):
             if progress is not None:
                 progress()
-            classes[i] = np.searchsorted(firsts[place], cells[place], side="right") - 1
+            classes[i] = divided.classes(place)
             n_classes = len(firsts[place])
-            n_cuts = sum(len(firsts[before]) - 1 for before in order[:i]) if self._soft_leaves else 1
-            min_gain = n_classes - 1 + log(max(n_cuts, 1))
-            tree = grow_tree(classes[:i], classes[i], weights, float(leaf), min_gain)
+            n_cuts = sum(len(firsts[before]) - 1 for before in order[:i])
+            min_gain = self.least_gain(n_classes, n_cuts)
+            tree = grow_tree(classes[:i], classes[i], weights, float(leaf), min_gain, OF_WEIGHTS)
             leaves = find_leaves(tree, classes[:i])
             donors = _counted(leaves, len(tree.feature), classes[i], n_classes)
             donors = softened(tree, donors, min_gain) if self._soft_leaves else donors
             factors = _factors(donors, leaves, classes[0], classes[i], weights, leaf) if self._group and i else None
-            made.append(_Column(place, tree, donors, factors, firsts[place], margins[place], dtypes.iloc[place]))
+            made.append(Column(place, tree, donors, factors, firsts[place], margins[place], table.dtypes.iloc[place]))
         self._names, self._columns = table.columns, tuple(made)
-        return self
+        return classes
+
+    def divide(
+        self, table: pd.DataFrame, kinds: Mapping[str, Kind], *, seed: int, person: Sequence[Any] | None
+    ) -> Divided:
+        """Redraw rare values, and divide each column into classes of enough people."""
+        whose = None if person is None else pd.factorize(np.asarray(person))[0]
+        dtypes = table.dtypes
+        columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
+        table, redrawn = redraw_rare_values(
+            table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
+        )
+        table = without_arrow_moments(table, kinds)
+        n_people = len(table) if whose is None else len(np.unique(whose))
+        enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_people)
+        cells, margins = learn_margins(table, kinds, enough, MAX_DISCRETE, whose)
+        firsts = [
+            _first_cells(shares_of_people(own, whose), margin, is_ordered(kind, dtype), self._min_people)
+            for own, margin, kind, dtype in zip(cells, margins, kinds.values(), dtypes, strict=True)
+        ]
+        return Divided(table, redrawn, cells, margins, firsts)
+
+    def least_gain(self, n_classes: int, n_cuts: int) -> float:
+        """Return how much a split must raise the log-likelihood, given how many cuts are possible."""
+        return n_classes - 1 + log(max(n_cuts if self._soft_leaves else 1, 1))
+
+    def people_of_leaf(self, n_people: int) -> int:
+        """Return the smallest number of people in a leaf, given how many there are."""
+        return max(self._min_people, ceil(self._smoothing * sqrt(n_people)))
 
     def sample(self, n_records: int, *, seed: int, rules: Sequence[Rule] = ()) -> pd.DataFrame:
         """Draw the classes of one column after the other, and values within them; again where they violate a rule."""
         if not self._columns:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         made = [
-            self._drawn(rows.stop - rows.start, generator_of(seed, i), rules)
+            self.draw(rows.stop - rows.start, generator_of(seed, i), rules)[0]
             for i, rows in enumerate(chunks_of(n_records))
         ]
         return pd.concat(made, ignore_index=True)
 
-    def _drawn(self, n_records: int, random: np.random.Generator, rules: Sequence[Rule]) -> pd.DataFrame:
+    def draw(
+        self, n_records: int, random: np.random.Generator, rules: Sequence[Rule] = ()
+    ) -> tuple[pd.DataFrame, NDArray[np.uint8]]:
+        """Return records, again where they violate a rule, and their classes as `learn` does."""
         classes = np.empty((len(self._columns), n_records), np.uint8)
         made: dict[str, pd.Series] = {}
         for i, column in enumerate(self._columns):
@@ -222,11 +273,11 @@ class SmoothCart:
                 return column.read(classes[i, rows], random)  # noqa: B023
 
             draw_last_again(rules, made, self._names[column.place], again)
-        return pd.DataFrame({name: made[name] for name in self._names}, columns=self._names)
+        return pd.DataFrame({name: made[name] for name in self._names}, columns=self._names), classes
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """The learned model of a column."""
 
     place: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from pandas.api import types
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
+from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.contract.rules import Rule, read_rules, rules_on
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
@@ -35,6 +36,8 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
 """Built-in synthesizers by name; the classes are imported on demand (`synthesizer_class`)."""
 
 DEFAULT_SYNTHESIZER: Final = "smooth_cart"
+SEQUENCES: Final = "privacy_assets.synthesis.sequences"
+"""Related tables are made there, by `smooth_cart`."""
 MIN_RECORDS: Final = 2
 MOST_ROWS_HERE: Final = 10_000_000
 """Rows that a method learns from in this process if there is an engine; `smooth_cart` takes about 0.4 GB a million."""
@@ -77,8 +80,11 @@ class SyntheticRecords(NamedTuple):
     rules: Mapping[str, int] | None = None
 
 
+Table = TypeVar("Table", pd.DataFrame, RelatedTables)
+
+
 def synthesize(
-    original: pd.DataFrame,
+    original: Table,
     *,
     method: str | Synthesizer = DEFAULT_SYNTHESIZER,
     n_records: int | None = None,
@@ -87,7 +93,7 @@ def synthesize(
     person: Sequence[Any] | pd.Series[Any] | None = None,
     engine: Engine | None = None,
     rules: Mapping[str, Any] | None = None,
-) -> pd.DataFrame:
+) -> Table:
     """Learn from `original` and make synthetic records of the same columns, order and dtypes.
 
     The built-in methods do not reproduce text and category values that fewer than `min_atom` people share: these are
@@ -96,13 +102,14 @@ def synthesize(
 
     Parameters
     ----------
-    original : DataFrame
+    original : DataFrame or RelatedTables
         Records that the synthesizer may see; every column is learned, so identifiers must be removed first
-        (`TableContract.released_columns`).
+        (`TableContract.released_columns`). Of related tables, keys are not learned but made anew: whole numbers from 1.
     method : str or Synthesizer
-        Name of a built-in synthesizer, or an object that follows the protocol.
+        Name of a built-in synthesizer, or an object that follows the protocol. Related tables need ``smooth_cart``, or
+        an object with ``fit_related(tables, *, seed)``, whose result has ``sample(n_people, *, seed)``.
     n_records : int, optional
-        Records to make, at least 1; as many as `original` by default.
+        Records, or people of related tables, to make, at least 1; as many as `original` by default.
     seed : int
         Seed of all random draws; the same seed and table give the same records.
     settings : mapping, optional
@@ -120,22 +127,63 @@ def synthesize(
 
     Returns
     -------
-    DataFrame
-        `n_records` rows with a RangeIndex.
+    DataFrame or RelatedTables
+        `n_records` rows with a RangeIndex, or `n_records` people and their rows.
 
     Raises
     ------
     InvalidSettingError
-        If the method or a setting is unknown, `n_records` is below 1, or the seed is negative.
+        If the method or a setting is unknown, or not one for related tables; `n_records` is below 1, or the seed is
+        negative.
     InvalidTableError
         If the synthesizer cannot learn from `original`, which may have too many rows for it, a column does not have any
         value that enough people share, or the synthesizer did not return a table of the described form.
     EngineError
         If the engine fails, or its workers do not have this version of the package.
     """
+    if isinstance(original, RelatedTables):
+        refuse_with_related(person=person, engine=engine, rules=rules)
+        return make_related(original, method, n_records, seed, settings)
     read = () if rules is None else read_rules(rules, original)
     made = make_synthetic_records(original, method, n_records, seed, settings, person, engine=engine, rules=read)
     return made.table
+
+
+def make_related(
+    original: RelatedTables,
+    method: str | Synthesizer,
+    n_people: int | None,
+    seed: int,
+    settings: Mapping[str, Any] | None,
+) -> RelatedTables:
+    """Make synthetic people and their rows."""
+    synthesizer: Any = resolve_synthesizer(method, settings)
+    name, n_people = synthesizer.name, len(original.people) if n_people is None else n_people
+    check_setting("synthesize", "seed", seed, at_least=0)
+    check_setting("synthesize", "n_records", n_people, at_least=1)
+    fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
+    if is_embedded(synthesizer) and name == "smooth_cart":
+        refuse_with_related(group=synthesizer.settings["group"])
+        fitted = import_module(SEQUENCES).Sequences(original, synthesizer, seed=fit_seed)
+    elif hasattr(synthesizer, "fit_related"):
+        fitted = synthesizer.fit_related(original, seed=fit_seed)
+    else:
+        raise InvalidSettingError(
+            f"`method` {name!r} cannot make RelatedTables: it learns one table, in which rows have no person. Use "
+            "'smooth_cart', or an object with `fit_related`. Nothing was synthesized."
+        )
+    made = fitted.sample(n_people, seed=sample_seed)
+    if not isinstance(made, RelatedTables) or list(made.children) != list(original.children):
+        raise InvalidTableError(
+            f"Synthesizer {name!r} returned a {type_name(made)}, not RelatedTables with the children "
+            f"{list(original.children)}. Nothing was synthesized."
+        )
+    pairs = [(made.people, original.people)]
+    pairs += [(made.children[each].table, child.table) for each, child in original.children.items()]
+    for own, like in pairs:
+        kept = [column for column in like if column not in original.identifiers]
+        _check_output(own.drop(columns=list(original.identifiers), errors="ignore"), like[kept], len(own), name)
+    return made
 
 
 def make_synthetic_records(

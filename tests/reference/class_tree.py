@@ -4,17 +4,22 @@ from itertools import pairwise
 from math import log
 
 
-def possible_splits(codes, target, weights, min_people):
+def possible_splits(codes, target, weights, min_people, whose=None):
     """Return the gain of each split with enough people on both sides, by feature and threshold.
 
     ``codes`` has a list per feature. A threshold is the whole number at or below the middle of two neighboring codes.
+    People are the sum of the weights, or the different ones if it is said whose the rows are.
     """
+
+    def people(side):
+        return sum(weights[row] for row in side) if whose is None else len({whose[row] for row in side})
+
     found = {}
     for feature, own in enumerate(codes):
         present = sorted(set(own))
         for low, high in pairwise(present):
             sides = [[row for row, code in enumerate(own) if (code > low) is above] for above in (False, True)]
-            if all(sum(weights[row] for row in side) >= min_people - 1e-9 for side in sides):
+            if all(people(side) >= min_people - 1e-9 for side in sides):
                 parts = sum(_log_likelihood(side, target, weights) for side in sides)
                 everyone = _log_likelihood(range(len(own)), target, weights)
                 found[feature, (low + high) // 2] = parts - everyone

@@ -10,7 +10,7 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ def grow_tree(
     weights: NDArray[np.float64],
     min_people: float,
     min_gain: float,
+    whose: NDArray[np.int64],
 ) -> ClassTree:
     """Split nodes at their best split, as long as there is one with enough people and gain.
 
@@ -57,9 +58,12 @@ def grow_tree(
     weights : ndarray of shape (n_rows,), dtype=np.float64
         People of each row, above 0.
     min_people : float
-        Smallest sum of weights on each side of a split.
+        Smallest number of people on each side of a split: the sum of their weights, or of different ones, if it is
+        known ``whose`` the rows are.
     min_gain : float
         Smallest rise of the log-likelihood by a split, in nats.
+    whose : ndarray of shape (n_rows,) or (0,), dtype=np.int64
+        Person of each row, ascending (not checked). Without any, the weights say how many people a row is.
 
     Returns
     -------
@@ -71,12 +75,14 @@ def grow_tree(
         n_classes, n_all = max(n_classes, target[i] + 1), n_all + weights[i]
         for j in range(n_features):
             n_codes = max(n_codes, codes[j, i] + 1)
-    most = 2 * int(n_all / min_people + 1) + 1
+    # A side with enough different people has at least as many rows.
+    most = 2 * int((n_rows if len(whose) else n_all) / min_people + 1) + 1
     feature, threshold, left = np.full(most, LEAF), np.zeros(most, np.int64), np.zeros(most, np.int64)
     begin, end, gains = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most)
     rows, moved = np.arange(n_rows), np.empty(n_rows, np.int64)
     counts = np.zeros((n_codes, n_classes))
     total, below, above = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
+    starting, ending = np.zeros(n_codes), np.zeros(n_codes)  # people by their lowest and by their highest code
     end[0], n_nodes, node = n_rows, 1, 0
     while node < n_nodes:
         first, last = begin[node], end[node]
@@ -95,6 +101,8 @@ def grow_tree(
             for i in range(first, last):
                 row = rows[i]
                 counts[codes[j, row], target[row]] += weights[row]
+            n_different = _count_by_codes(rows, first, last, whose, codes[j], starting, ending) if len(whose) else 0.0
+            n_starting, n_ended = 0.0, 0.0
             n_below, previous = 0.0, 0
             for code in range(n_codes):
                 n_own = 0.0
@@ -103,7 +111,8 @@ def grow_tree(
                 if n_own == 0.0:
                     continue
                 n_above = n_people - n_below
-                if min(n_below, n_above) >= min_people - TOLERANCE:  # cut between the previous code and this one
+                fewest = min(n_starting, n_different - n_ended) if len(whose) else min(n_below, n_above)
+                if fewest >= min_people - TOLERANCE:  # cut between the previous code and this one
                     for c in range(n_classes):
                         above[c] = total[c] - below[c]
                     gain = _log_likelihood(below, n_below) + _log_likelihood(above, n_above) - own
@@ -112,6 +121,7 @@ def grow_tree(
                 for c in range(n_classes):
                     below[c] += counts[code, c]
                 n_below += n_own
+                n_starting, n_ended = n_starting + starting[code], n_ended + ending[code]
                 previous = code
         if feature[node] != LEAF:
             at, n_moved, gains[node] = first, 0, best
@@ -130,6 +140,35 @@ def grow_tree(
             n_nodes += 2
         node += 1
     return ClassTree(feature[:n_nodes], threshold[:n_nodes], left[:n_nodes], gains[:n_nodes])
+
+
+@part
+def _count_by_codes(
+    rows: NDArray[np.int64],
+    first: int,
+    last: int,
+    whose: NDArray[np.int64],
+    codes: NDArray[np.uint8],
+    starting: NDArray[np.float64],
+    ending: NDArray[np.float64],
+) -> float:
+    """Count the people of rows from ``first`` to ``last`` by their lowest and highest code; return their number."""
+    n_people, low, high = 0.0, 0, 0
+    for code in range(len(starting)):
+        starting[code] = ending[code] = 0.0
+    for i in range(first, last):
+        own: Any = np.int64(codes[rows[i]])
+        if i > first and whose[rows[i]] == whose[rows[i - 1]]:
+            low, high = min(low, own), max(high, own)
+        else:
+            if i > first:
+                starting[low] += 1.0
+                ending[high] += 1.0
+            n_people, low, high = n_people + 1.0, own, own
+    if last > first:
+        starting[low] += 1.0
+        ending[high] += 1.0
+    return n_people
 
 
 @part

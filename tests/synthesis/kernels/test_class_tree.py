@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.synthesis.kernels.class_tree import find_leaves, grow_tree
+from privacy_assets.synthesis.smooth_cart import OF_WEIGHTS
 from tests.examples import examples
 from tests.extras import NEEDS_TREES
 from tests.reference.class_tree import possible_splits
@@ -44,7 +45,7 @@ def rows_of_nodes(tree, codes):
 @given(table=tables(), min_people=st.sampled_from([1.0, 2.5, 10.0]), min_gain=st.sampled_from([0.5, 1.0, 3.0]))
 def test_every_node_has_the_best_of_all_splits_or_there_is_none(table, min_people, min_gain):
     codes, target, weights = table
-    tree = grow_tree(codes, target, weights, min_people, min_gain)
+    tree = grow_tree(codes, target, weights, min_people, min_gain, OF_WEIGHTS)
     for node, rows in enumerate(rows_of_nodes(tree, codes)):
         found = possible_splits(codes[:, rows].tolist(), target[rows].tolist(), weights[rows].tolist(), min_people)
         best = max(found.values(), default=0.0)
@@ -58,11 +59,30 @@ def test_every_node_has_the_best_of_all_splits_or_there_is_none(table, min_peopl
             assert abs(taken - tree.gain[node]) < TIE
 
 
+@settings(max_examples=examples(150), deadline=None)
+@given(table=tables(), n_people=st.integers(1, 60), min_people=st.sampled_from([1.0, 2.0, 7.0]), data=st.data())
+def test_a_side_has_enough_different_people(table, n_people, min_people, data):
+    codes, target, _ = table
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    whose = np.sort(random.integers(0, n_people, len(target)))
+    ones, min_gain = np.ones(len(target)), data.draw(st.sampled_from([0.5, 2.0]))
+    tree = grow_tree(codes, target, ones, min_people, min_gain, whose)
+    for node, rows in enumerate(rows_of_nodes(tree, codes)):
+        own = whose[rows].tolist()
+        assert node == 0 or len(set(own)) >= min_people
+        found = possible_splits(codes[:, rows].tolist(), target[rows].tolist(), ones[rows].tolist(), min_people, own)
+        best = max(found.values(), default=0.0)
+        if tree.feature[node] < 0:
+            assert best <= min_gain + TIE
+        else:
+            assert found[int(tree.feature[node]), int(tree.threshold[node])] > max(min_gain, best) - TIE
+
+
 @settings(max_examples=examples(50), deadline=None)
 @given(table=tables())
 def test_the_leaf_of_a_row_is_the_one_in_which_it_was_learned(table):
     codes, target, weights = table
-    tree = grow_tree(codes, target, weights, 2.0, 0.5)
+    tree = grow_tree(codes, target, weights, 2.0, 0.5, OF_WEIGHTS)
     leaves = find_leaves(tree, codes)
     for node, rows in enumerate(rows_of_nodes(tree, codes)):
         if tree.feature[node] < 0:
@@ -71,7 +91,7 @@ def test_the_leaf_of_a_row_is_the_one_in_which_it_was_learned(table):
 
 def test_of_equally_good_splits_the_first_is_taken():
     codes = np.array([[0, 0, 4, 4], [0, 0, 4, 4]], dtype=np.uint8)
-    tree = grow_tree(codes, np.array([0, 0, 1, 1], dtype=np.uint8), np.ones(4), 1.0, 1.0)
+    tree = grow_tree(codes, np.array([0, 0, 1, 1], dtype=np.uint8), np.ones(4), 1.0, 1.0, OF_WEIGHTS)
     assert (tree.feature.tolist(), tree.threshold.tolist()) == ([0, -1, -1], [2, 0, 0])
 
 
@@ -84,7 +104,7 @@ def test_leaves_are_those_of_scikit_learn(table, min_people, data):
     codes, target, weights = table
     n_classes, n_people = int(target.max()) + 1, float(weights.sum())
     assume(len(codes) and n_classes > 1 and 2 * min_people <= n_people)
-    tree = grow_tree(codes, target, weights, min_people, n_classes - 1.0)
+    tree = grow_tree(codes, target, weights, min_people, n_classes - 1.0, OF_WEIGHTS)
     # Equally good splits divide differently; scikit-learn takes one at random. Rows at the limit depend on rounding.
     for rows in rows_of_nodes(tree, codes):
         found = possible_splits(codes[:, rows].tolist(), target[rows].tolist(), weights[rows].tolist(), min_people)

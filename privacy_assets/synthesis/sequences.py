@@ -1,0 +1,400 @@
+"""Related tables by sequences of trees: people first, then their rows one after the other.
+
+**People** get the number of their rows in each child table and their first moment, and are made by `smooth_cart` as one
+table, so that rare numbers of rows are drawn from intervals of enough people.
+
+**Rows** are drawn in order. The trees of a row see the classes of its person, its place, how many rows are left, the
+classes of the row before, the mean classes of all rows before, by which what is lasting about a person is carried on,
+and the moments of both rows in at most 32 classes. First the gap to the row before is drawn, then the other columns,
+those of few classes first. Rows later than the latest real one are not made.
+
+**Stay or change.** A first tree says whether the value of the row before stays. Only if not, a second tree, learned on
+rows that changed, draws a class. A value that stays is a synthetic one, so that nothing of a real person is repeated.
+
+**Leaves of people.** A leaf has at least `smoothing` times the square root of the number of *different people*, and no
+person has more than a tenth of its donors. Trees learn from rows: one that adds probabilities must raise the
+log-likelihood of the rows by as many.
+
+Numbers of people are made anew, and rows have the order of their synthetic person. Not kept are rules across rows, and
+what two child tables have in common beyond the columns of the people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from privacy_assets.contract.related import RelatedTables
+from privacy_assets.contract.views import beside
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
+from privacy_assets.synthesis.margins import with_dtype, without_arrow_moments
+from privacy_assets.synthesis.number_lines import as_numbers, coarsest_step, restore_numbers
+from privacy_assets.synthesis.smooth_cart import MAX_CLASSES, Column, SmoothCart, draw_classes
+from privacy_assets.synthesis.synthesize import Kind, check_kinds, is_ordered
+
+MOST_ROWS_OF_PERSON: Final = 2_000
+"""Rows are drawn place by place."""
+MOST_PEOPLE_COUNTED: Final = 10
+"""A person has at most one in this many donors of a leaf."""
+STEPS_OF_MEANS: Final = 2
+"""Codes of mean classes for each class."""
+ROWS, FIRST, GAP = "rows of {}", "first {} of {}", "gap of {}"
+
+
+class Step(NamedTuple):
+    """A tree of what is drawn next, and its donors by node and class."""
+
+    tree: ClassTree
+    donors: NDArray[np.float64]
+
+    def draw(self, known: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
+        """Draw a class for each column of what is known, which is of shape (n_features, n_rows)."""
+        return draw_classes(find_leaves(self.tree, known), self.donors, random).astype(np.uint8)
+
+
+class Clock(NamedTuple):
+    """The order column as numbers of its coarsest unit, so that gaps add to moments."""
+
+    like: pd.Series[Any]
+    kind: Kind
+    dtype: Any
+    step: int
+    """In units of the last decimal; 0 if floats have too many digits, which are ticks themselves."""
+    decimals: int
+    edges: NDArray[np.float64]
+    """Between the classes of moments."""
+    latest: Any
+
+    @classmethod
+    def of(cls, column: pd.Series[Any], kind: Kind) -> tuple[Clock, NDArray[Any]]:
+        """Learn unit and classes, which are equally frequent; return the moments as ticks, too."""
+        like = without_arrow_moments(column.to_frame(), {str(column.name): kind})[column.name]
+        numbers = as_numbers(like, kind)
+        step, decimals = coarsest_step(np.unique(numbers), like, kind)
+        ticks = numbers
+        if step:
+            ticks = np.rint(numbers * 10.0**decimals).astype(np.int64) // step if decimals else numbers // step
+            ticks = ticks.astype(np.int64)
+        places = np.linspace(0, 1, MAX_CLASSES + 1)[1:-1]
+        edges = np.unique(np.quantile(ticks, places))
+        return cls(like, kind, column.dtype, step, decimals, edges, ticks.max()), ticks
+
+    def moments(self, ticks: NDArray[Any]) -> pd.Series[Any]:
+        """Return ticks in the dtype of the column."""
+        numbers = ticks * self.step if self.step else ticks
+        numbers = np.round(numbers / 10**self.decimals, self.decimals) if self.decimals else numbers
+        return with_dtype(restore_numbers(numbers, self.like, self.kind), self.dtype)
+
+    def classes(self, ticks: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the class of each moment, from 1 on: 0 stands for no row before."""
+        return (np.searchsorted(self.edges, ticks, side="right") + 1).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The model of a child table.
+
+    ``readers`` read values from classes, by column, the gap first if there is an order; ``stays`` and ``changes`` are
+    by column in the order of drawing; ``columns`` are those of the table.
+    """
+
+    names: list[str]
+    readers: list[Column]
+    is_ordered: NDArray[np.bool_]
+    order: list[int]
+    stays: dict[int, Step]
+    changes: dict[int, Step]
+    clock: Clock | None
+
+    def drawn(
+        self, above: NDArray[np.uint8], n_rows: NDArray[np.int64], first: NDArray[Any], random: np.random.Generator
+    ) -> tuple[NDArray[np.intp], pd.DataFrame]:
+        """Draw this many rows for each person, given their classes and first moments; return their people, too."""
+        n_people, n_columns = len(n_rows), len(self.readers)
+        starts, whose = np.cumsum(n_rows) - n_rows, np.repeat(np.arange(n_people), n_rows)
+        classes = np.zeros((n_columns, len(whose)), np.uint8)
+        stayed, ticks = np.zeros(classes.shape, np.bool_), np.zeros(len(whose), first.dtype)
+        clock, last = first.copy(), np.zeros((n_columns, n_people), np.uint8)
+        sums = np.zeros((n_columns, n_people), np.int64)
+        for place in range(int(n_rows.max(initial=0))):
+            people = np.flatnonzero(n_rows > place)
+            rows, known = starts[people] + place, Known(len(above), n_columns, len(people))
+            places = np.full(len(people), place)
+            known.add(*above[:, people], *_position(places, n_rows[people]))
+            known.add(*last[:, people], *_means(sums[:, people], places, self.is_ordered, self.clock is not None))
+            if self.clock is not None:
+                known.add(self.clock.classes(clock[people]) * np.uint8(place > 0))
+            for j in self.order:
+                own = np.zeros(len(people), np.uint8)
+                is_gap = self.clock is not None and j == 0
+                if place > 0 and j in self.stays:
+                    stayed[j, rows] = self.stays[j].draw(known.features, random) > 0
+                    own = last[j, people] - np.uint8(1)
+                drawn = np.flatnonzero(~stayed[j, rows])
+                if not is_gap or place > 0:
+                    own[drawn] = self.changes[j].draw(known.features.take(drawn, axis=1), random)
+                    classes[j, rows] = own
+                if is_gap and self.clock is not None:
+                    if place > 0:
+                        clock[people] += self.readers[j].read(own, random).to_numpy(clock.dtype)
+                    ticks[rows] = clock[people]
+                    known.add(own + np.uint8(place > 0), self.clock.classes(clock[people]))
+                else:
+                    known.add(*([stayed[j, rows]] if j in self.stays else []), own)
+                if not is_gap or place > 0:
+                    last[j, people] = own + np.uint8(1)
+                    sums[j, people] += own
+        made = {
+            name: self._values(j, classes[j], stayed[j], random)
+            for j, name in enumerate(self.names)
+            if j or self.clock is None
+        }
+        table = pd.DataFrame(made, index=range(len(whose)))
+        if self.clock is not None:
+            table[self.clock.like.name] = self.clock.moments(ticks)
+            is_kept = ticks <= self.clock.latest
+            whose, table = whose[is_kept], table[is_kept].reset_index(drop=True)
+        return whose, table
+
+    def _values(
+        self, j: int, classes: NDArray[np.uint8], stayed: NDArray[np.bool_], random: np.random.Generator
+    ) -> pd.Series[Any]:
+        """Read the values of a column; those that stay are those of the row before."""
+        drawn = np.flatnonzero(~stayed)
+        values = self.readers[j].read(classes[drawn], random)
+        return values.iloc[np.cumsum(~stayed) - 1].reset_index(drop=True)
+
+
+class Known:
+    """What is known of rows before a column is drawn, one feature after the other."""
+
+    def __init__(self, n_above: int, n_columns: int, n_rows: int) -> None:
+        self._all, self.n = np.zeros((n_above + 4 * (n_columns + 1), n_rows), np.uint8), 0
+
+    @property
+    def features(self) -> NDArray[np.uint8]:
+        """All features so far, of shape (n_features, n_rows)."""
+        return self._all[: self.n]
+
+    def add(self, *features: NDArray[Any]) -> None:
+        """Append features."""
+        for feature in features:
+            self._all[self.n] = feature
+            self.n += 1
+
+
+class Sequences:
+    """People and rows as learned from related tables; `sample` makes others."""
+
+    def __init__(self, tables: RelatedTables, cart: SmoothCart, *, seed: int) -> None:
+        self._like, self._cart = tables, cart
+        self._rows: dict[str, Rows] = {}
+        people = tables.people.drop(columns=sorted(tables.identifiers)).reset_index(drop=True)
+        prepared: dict[str, tuple[NDArray[np.intp], pd.DataFrame, Clock | None, NDArray[Any]]] = {}
+        for name, child in tables.children.items():
+            random = np.random.default_rng([seed, len(prepared)])
+            order = tables.in_order(name, random.permutation(len(child.table)))
+            whose, table = tables.whose[name][order], child.table.drop(columns=child.key).iloc[order]
+            n_rows = np.bincount(whose, minlength=len(people))
+            _require_enough(name, n_rows, cart.settings["min_people"])
+            kinds, table = check_kinds(table, "smooth_cart"), table.reset_index(drop=True)
+            clock, ticks = None, np.zeros(len(table), np.int64)
+            added: dict[str, Any] = {ROWS.format(name): n_rows}
+            if child.order is not None:
+                clock, ticks = Clock.of(table[child.order], kinds[child.order])
+                first = pd.Series(ticks).astype("Int64" if ticks.dtype.kind == "i" else "Float64").groupby(whose).min()
+                added[FIRST.format(child.order, name)] = first.reindex(range(len(people))).array
+            prepared[name] = whose, table[child.columns], clock, ticks
+            people = beside(people, pd.DataFrame(added))
+        classes = cart.learn(people, seed=seed)
+        for place, (name, (whose, table, clock, ticks)) in enumerate(prepared.items()):
+            self._rows[name] = learn_rows(table, whose, classes[:, whose], clock, ticks, cart, seed=seed + place)
+
+    def sample(self, n_people: int, *, seed: int) -> RelatedTables:
+        """Make people, and the rows that belong to them."""
+        random, like = np.random.default_rng(seed), self._like
+        people, classes = self._cart.draw(n_people, random)
+        numbers = np.arange(1, n_people + 1)
+        children = {}
+        for name, child in like.children.items():
+            n_rows = people[ROWS.format(name)].to_numpy(np.int64)
+            first = np.zeros(n_people, np.int64)
+            if child.order is not None:
+                first = _completed(people[FIRST.format(child.order, name)], random)
+            whose, table = self._rows[name].drawn(classes, n_rows, first, random)
+            table[child.key] = numbers[whose]
+            children[name] = replace(child, table=table[list(child.table.columns)])
+        made = people.assign(**dict.fromkeys(like.identifiers, numbers))[list(like.people.columns)]
+        return RelatedTables(made, children, like.person)
+
+
+def learn_rows(
+    table: pd.DataFrame,
+    whose: NDArray[np.intp],
+    above: NDArray[np.uint8],
+    clock: Clock | None,
+    ticks: NDArray[Any],
+    cart: SmoothCart,
+    *,
+    seed: int,
+) -> Rows:
+    """Learn the rows of a child table, in order and by person, given the classes of their people."""
+    n_rows = np.bincount(whose)[whose]
+    place = np.arange(len(whose)) - np.searchsorted(whose, whose)
+    is_later, previous = place > 0, np.maximum(np.arange(len(whose)) - 1, 0)
+    parts = [_Part(table, np.ones(len(whose), np.bool_))]
+    if clock is not None:
+        # If nobody has two rows, nobody gets any, and what is learned of gaps does not matter.
+        has_gap = is_later if is_later.any() else np.ones(len(whose), np.bool_)
+        gap = pd.DataFrame({GAP.format(clock.like.name): (ticks - ticks[previous])[has_gap]})
+        parts.insert(0, _Part(gap, has_gap))
+    names: list[str] = []
+    readers: list[Column] = []
+    ordered: list[bool] = []
+    shown: list[NDArray[np.uint8]] = []
+    same: list[NDArray[np.bool_]] = []
+    for part in parts:
+        if not part.table.shape[1]:
+            continue
+        kinds = check_kinds(part.table, "smooth_cart")
+        divided = cart.divide(part.table, kinds, seed=seed, person=whose[part.rows].tolist())
+        for j, (name, kind) in enumerate(kinds.items()):
+            dtype = part.table[name].dtype
+            readers.append(Column(j, _NO_TREE, _NO_DONORS, None, divided.firsts[j], divided.margins[j], dtype))
+            names.append(name)
+            ordered.append(is_ordered(kind, dtype))
+            own = np.zeros(len(whose), np.uint8)
+            own[part.rows] = divided.classes(j) + 1
+            shown.append(own)
+            values = np.full(len(whose), -2)
+            values[part.rows] = pd.factorize(divided.table[name])[0]
+            same.append(is_later & (values == values[previous]) & (clock is None or len(same) > 0))
+    classes, is_same = np.array(shown, np.uint8), np.array(same, np.bool_)
+    learned = Rows(names, readers, np.array(ordered), _order_of(readers, clock), {}, {}, clock)
+    known = Known(len(above), len(names), len(whose))
+    known.add(*above, *_position(place, n_rows), *np.where(is_later, classes[:, previous], 0))
+    sums = np.cumsum(np.maximum(classes, 1) - 1, axis=1, dtype=np.int64)
+    sums = np.hstack([np.zeros((len(names), 1), np.int64), sums])
+    before = sums[:, :-1] - sums[:, np.arange(len(whose)) - place]
+    known.add(*_means(before, place, learned.is_ordered, clock is not None))
+    moments = None if clock is None else clock.classes(ticks)
+    if moments is not None:
+        known.add(np.where(is_later, moments[previous], 0))
+    for j in learned.order:
+        is_gap = clock is not None and j == 0
+        rows = is_later if is_gap else np.ones(len(whose), np.bool_)
+        if len(np.unique(whose[is_same[j]])) >= cart.settings["min_people"]:
+            learned.stays[j] = learn_step(known.features, is_same[j].astype(np.uint8), whose, is_later, cart)
+            rows = ~is_same[j]
+        learned.changes[j] = learn_step(known.features, classes[j] - np.uint8(1), whose, rows, cart)
+        if is_gap and moments is not None:
+            known.add(classes[j], moments)
+        else:
+            known.add(*([is_same[j]] if j in learned.stays else []), classes[j] - np.uint8(1))
+    return learned
+
+
+def learn_step(
+    known: NDArray[np.uint8],
+    target: NDArray[np.uint8],
+    whose: NDArray[np.intp],
+    is_learned: NDArray[np.bool_],
+    cart: SmoothCart,
+) -> Step:
+    """Grow a tree on some rows, whose people are ascending, with leaves of enough different people."""
+    rows = np.flatnonzero(is_learned)
+    known, target, own = known.take(rows, axis=1), target[rows], whose[rows].astype(np.int64)
+    n_classes, leaf = int(target.max(initial=0)) + 1, cart.people_of_leaf(len(np.unique(own)))
+    tree = grow_tree(known, target, np.ones(len(rows)), float(leaf), float(n_classes - 1), own)
+    leaves = find_leaves(tree, known)
+    counts = np.bincount(leaves * n_classes + target, donor_weights(leaves, own), len(tree.feature) * n_classes)
+    return Step(tree, np.asarray(counts.reshape(len(tree.feature), n_classes), np.float64))
+
+
+def donor_weights(leaves: NDArray[np.int64], whose: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weight of each row: 1, but less for the rows of a person who would have over a tenth of a leaf.
+
+    In a leaf of fewer than ten people, everybody has the same.
+    """
+    pairs, own, n_own = np.unique(leaves * (whose.max(initial=0) + 1) + whose, return_inverse=True, return_counts=True)
+    of_leaf = pairs // (whose.max(initial=0) + 1)
+    weights = np.ones(len(pairs))
+    for leaf in np.unique(of_leaf[n_own * MOST_PEOPLE_COUNTED > np.bincount(leaves)[of_leaf]]):
+        people = np.flatnonzero(of_leaf == leaf)
+        descending, most = np.sort(n_own[people])[::-1], min(MOST_PEOPLE_COUNTED, len(people))
+        # The first people with more than the limit have the limit, which is a tenth of all that then counts.
+        limits = [descending[i:].sum() / (most - i) for i in range(most)]
+        limit = next(own for own, n_rows in zip(limits, descending, strict=False) if n_rows <= own)
+        weights[people] = np.minimum(1.0, limit / n_own[people])
+    return np.asarray(weights[own], np.float64)
+
+
+class _Part(NamedTuple):
+    """Columns that some rows have."""
+
+    table: pd.DataFrame
+    rows: NDArray[np.bool_]
+
+
+_NO_TREE = ClassTree(*(np.zeros(0, np.int64) for _ in range(3)))
+_NO_DONORS = np.zeros((0, 0))
+
+
+def _order_of(readers: list[Column], clock: Clock | None) -> list[int]:
+    """Return the order of drawing: the gap, then columns of few classes first."""
+    order = np.argsort([len(own.first_cells) for own in readers], kind="stable").tolist()
+    return order if clock is None else [0, *(j for j in order if j)]
+
+
+def _position(place: NDArray[Any], n_rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the place of rows among those of their person, and how many are left, as far as it matters."""
+    return np.minimum(place, MAX_CLASSES - 1), np.minimum(n_rows - place, MAX_CLASSES)
+
+
+def _means(
+    sums: NDArray[np.int64], place: NDArray[np.int64], is_ordered: NDArray[np.bool_], has_gap: bool
+) -> NDArray[np.uint8]:
+    """Return the mean classes of all rows before, of ordered columns; 0 if there are none. First rows have no gap."""
+    n = np.repeat(place[None, :], len(sums), axis=0)
+    if has_gap:
+        n[0] -= 1
+    means = np.where(n > 0, np.rint(STEPS_OF_MEANS * sums / np.maximum(n, 1)) + 1, 0)
+    return means[is_ordered].astype(np.uint8)
+
+
+def _completed(first: pd.Series[Any], random: np.random.Generator) -> NDArray[Any]:
+    """Return first moments; people without one have that of another synthetic person, if they have rows."""
+    known = first.dropna()
+    if not len(known):
+        return np.zeros(len(first), np.int64)
+    numbers = known.to_numpy(np.float64 if types.is_float_dtype(first.dtype) else np.int64)
+    found = numbers[random.integers(0, len(numbers), len(first))]
+    found[first.notna().to_numpy()] = numbers
+    return found
+
+
+def _require_enough(name: str, n_rows: NDArray[np.int64], min_people: int) -> None:
+    """Refuse a child table from which nothing can be learned about its rows."""
+    n_people, n_several, most = int((n_rows > 0).sum()), int((n_rows > 1).sum()), int(n_rows.max(initial=0))
+    problem = ""
+    if n_people < min_people:
+        problem = f"has rows of {n_people:,} people. Expected at least {min_people}. Leave the table out"
+    elif 0 < n_several < min_people:
+        problem = (
+            f"has several rows of only {n_several:,} people, from which it cannot be learned how rows follow each "
+            f"other. Expected at least {min_people}, or none. Keep the first row of each"
+        )
+    elif most > MOST_ROWS_OF_PERSON:
+        n_most = int((n_rows > MOST_ROWS_OF_PERSON).sum())
+        problem = (
+            f"has up to {most:,} rows of a person, and {n_most:,} people have more than {MOST_ROWS_OF_PERSON:,}. Rows "
+            "are drawn one after the other. Aggregate them, or leave these people out"
+        )
+    if problem:
+        raise InvalidTableError(f"Child {name!r} {problem}. Nothing was synthesized.")
