@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import is_integer, require
@@ -44,6 +45,7 @@ from privacy_assets.utility.errors_of_figures import (
     relative_count_errors,
 )
 from privacy_assets.utility.grid import Grid
+from privacy_assets.utility.related import assess_related
 from privacy_assets.utility.result import (
     FIGURES,
     GROUP_FIGURES,
@@ -72,10 +74,13 @@ _NO_GROUPS = (
 _RELATED = ("utility_pairs", "utility_counts", "utility_prediction")
 
 
+Table = TypeVar("Table", pd.DataFrame, RelatedTables)
+
+
 def assess_utility(
-    original: pd.DataFrame,
-    released: pd.DataFrame,
-    control: pd.DataFrame,
+    original: Table,
+    released: Table,
+    control: Table,
     model: ReleaseModel | Anonymization | None = None,
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
@@ -89,15 +94,20 @@ def assess_utility(
     The control judges: other real people, about whom the release knows nothing. To the control, the originals are like
     any sample of real people, so a copy of them scores 1 and nothing scores more, except by chance.
 
+    Related tables are judged by `related_views`, and the figures are those of the lowest view, which the settings name.
+    The scores also have ``utility of`` each view and, for each child, ``rows_per_person_distance of`` it (total
+    variation), ``lag_1_error of`` it and ``unchanged_error of`` it: how much rank correlations of numbers, and shares
+    of unchanged other values, in consecutive rows of a person differ from the control's; and those of the originals.
+
     Parameters
     ----------
-    original : DataFrame
+    original : DataFrame or RelatedTables
         The records from which the release was made, with the columns to judge: leave out those that nobody analyzes,
         such as keys. For an anonymized release, exactly the records that were released.
-    released : DataFrame
+    released : DataFrame or RelatedTables
         The release. A column of the original that it lacks counts as missing in every record, unless the model
         describes it as suppressed; additional columns are ignored.
-    control : DataFrame
+    control : DataFrame or RelatedTables
         Records of other people with the columns of the original; at least 300, else every figure is None.
     model : ReleaseModel or Anonymization, optional
         How generalized columns are to be read; one record is then drawn per released row (`draw_records`). By default
@@ -131,6 +141,11 @@ def assess_utility(
 
     Rows count as independent: for tables with several rows per person, the intervals are too narrow.
     """
+    if isinstance(original, RelatedTables):
+        given = {"model": model, "hierarchies": hierarchies, "domain": domain, "group": group}
+        refuse_with_related(**given, bounds=None if bounds == "tight" else bounds)
+        require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
+        return assess_related(original, released, control, judge=partial(assess_utility, seed=seed), seed=seed)
     judge = Judge(original, control, group=group, seed=seed)
     return judge.assess(released, model, hierarchies=hierarchies, domain=domain, bounds=bounds)
 
