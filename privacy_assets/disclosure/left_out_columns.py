@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from privacy_assets.disclosure.assess import require_usable
 from privacy_assets.disclosure.criteria import criteria_in_words
 from privacy_assets.disclosure.examination import LEVEL, compare_split, examine_criteria, find_power, is_answered
 from privacy_assets.disclosure.people import draw_people, people_to_examine
@@ -18,6 +17,7 @@ from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import Attack, Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.sides import require_usable
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.preprocess import separate_people

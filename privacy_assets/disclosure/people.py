@@ -69,9 +69,11 @@ class PlantedCopies:
         They are drawn from a bootstrap of the planted copies, so that the uncertainty of the effect counts. The number
         of closest records is fixed: many copies, and others that are as close, share the rationed score.
         """
+        return self.of_drawn(draw_copied(len(self.added), m, rng))
+
+    def of_drawn(self, drawn: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the same for certain copied people."""
         n_copied, n_criteria = self.added.shape
-        known = np.asarray(rng.integers(0, n_copied, size=n_copied))
-        drawn = known[rng.integers(0, n_copied, size=m)]
         d, left = self.added[drawn], np.ones(n_criteria)
         of_person, left[RATIONED] = self._closest(np.bincount(drawn, minlength=n_copied))
         d[:, RATIONED] = of_person[drawn]
@@ -93,37 +95,65 @@ class PlantedCopies:
         return of_person, float((of_record * n_each)[len(self.owner) :].sum() / n_closest)
 
 
+def draw_copied(n_copied: int, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw m of the planted copies from a bootstrap of them."""
+    known = np.asarray(rng.integers(0, n_copied, size=n_copied))
+    return known[rng.integers(0, n_copied, size=m)]
+
+
+def most_planted(records: PooledRecords) -> int:
+    """Return the number of records to plant.
+
+    Of the distinct records, because repeats would make the effect look more certain.
+    """
+    return max(min(MOST_PLANTED, len(records.distinct) // 10), 1)
+
+
+def people_within(n_records: NDArray[np.int64], most: int) -> int:
+    """Return how many of the first people have together no more than this many records, at least one."""
+    return max(int(np.searchsorted(np.cumsum(n_records), most, side="right")), 1)
+
+
 def add_copies(
-    records: PooledRecords, attack: Attack, scored: Scored, workers: Workers, rng: np.random.Generator
+    records: PooledRecords,
+    attack: Attack,
+    scored: Scored,
+    workers: Workers,
+    rng: np.random.Generator,
+    copied: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], Evidence, OfPeople]:
-    """Plant copies of the records of some people.
+    """Plant copies of the records of some people, drawn at random or given as places among the examined ones.
 
     Returns what this adds to the scores of each, of shape (n_copied, n_criteria), with the evidence on their records
     and the people themselves.
     """
     of_people, evidence, scores = scored
-    # Of the distinct records, because repeats would make the effect look more certain.
-    most = max(min(MOST_PLANTED, len(records.distinct) // 10), 1)
-    order = rng.permutation(of_people.n)
-    n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
+    if copied is None:
+        order = rng.permutation(of_people.n)
+        copied = order[: people_within(of_people.n_records[order], most_planted(records))]
     # All records of each person, unless a person has more than there are synthetic records.
-    rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
+    rows = attack.rows[np.isin(of_people.owner, copied)][: records.n_synthetic]
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
     found = gather_evidence(planted, replace(attack, rows=rows), workers, evidence)
     of_copied = OfPeople(records, rows)
     asked = attack.criteria(records).values()
     finding = [place for place, criterion in enumerate(asked) if criterion.finds_copies]
-    copied = of_copied.mean(score_records((each for each in asked if each.finds_copies), found, evidence))
+    of_copies = of_copied.mean(score_records((each for each in asked if each.finds_copies), found, evidence))
     added = np.zeros((of_copied.n, len(asked)))
-    added[:, finding] = copied - scores[np.searchsorted(of_people.people, of_copied.people)][:, finding]
+    added[:, finding] = of_copies - scores[np.searchsorted(of_people.people, of_copied.people)][:, finding]
     return added, found, of_copied
 
 
 def effect_of_copies(
-    records: PooledRecords, attack: Attack, scored: Scored, workers: Workers, rng: np.random.Generator
+    records: PooledRecords,
+    attack: Attack,
+    scored: Scored,
+    workers: Workers,
+    rng: np.random.Generator,
+    copied: NDArray[np.int64] | None = None,
 ) -> PlantedCopies:
-    """Plant copies of the records of some people; return what this adds to the scores, and how they compete."""
-    added, found, of_copied = add_copies(records, attack, scored, workers, rng)
+    """Plant copies of people as `add_copies`; return what this adds to the scores, and how they compete."""
+    added, found, of_copied = add_copies(records, attack, scored, workers, rng, copied)
     of_others, n_closest = np.sort(scored.evidence["closeness"])[::-1], float(scored.evidence["n_closest"])
     return PlantedCopies(added, found["closeness"], of_copied.owner, of_others, len(attack.rows), n_closest)
 

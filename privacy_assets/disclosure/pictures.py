@@ -28,12 +28,13 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
         axes.plot([at], [place], marker="o", color=BLUE)
         most = max(most, abs(at) + REACH)
     axes.axvline(0, color=GRAY, linestyle="--", linewidth=1)
-    axes.set_yticks(range(len(rows)), [CRITERIA[row["criterion"]].words for row in reversed(rows)])
+    words = [": ".join([*filter(None, [row.get("view")]), CRITERIA[row["criterion"]].words]) for row in reversed(rows)]
+    axes.set_yticks(range(len(rows)), words)
     axes.set_xlim(-1.1 * most, 1.1 * most)
     sides = ["control\nstands out", "no\ndifference", "originals\nstand out"]
     axes.set_xticks([-0.7 * most, 0, 0.7 * most], sides, fontsize=8)
     axes.tick_params(axis="x", length=0)
-    found = [row["criterion"] for row in rows if row["adjusted_p_value"] <= level]
+    found = dict.fromkeys(row["criterion"] for row in rows if row["adjusted_p_value"] <= level)
     if found:
         named = criteria_in_words(found)
         said = f"More is revealed about originals than about people whom the synthesizer never saw: {named}."

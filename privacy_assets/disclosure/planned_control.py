@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.assess import FEWEST_PEOPLE
 from privacy_assets.disclosure.criteria import number_of_closest, weights_of
 from privacy_assets.disclosure.examination import LEVEL, attack_on
 from privacy_assets.disclosure.exposed import SHARE_OF_LEVEL, column_sets, combine_criteria, reach_of_exposure
@@ -39,6 +38,7 @@ from privacy_assets.disclosure.permutation_test import (
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, score_records
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.sides import FEWEST_PEOPLE
 from privacy_assets.mpucc.control_size import ControlSize, people_in_original
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use

@@ -40,10 +40,13 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         with its ``_interval`` and ``_upper`` (the larger end, without sign), ``membership_tpr_at_1_percent`` (share of
         originals closer than all but 1 % of controls; None below 200), ``most_exposed_people`` (closer than every
         control) and ``most_exposed_people_by_chance``;
-        ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
+        ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records). Of
+        related tables, ``n_synthetic`` counts people, a criterion has the figures of the view on which it shows most,
+        and membership is not measured.
     criteria : DataFrame
-        One row per criterion: whether ``more`` or ``fewer`` is asked, the weight of its p value, mean score of
-        originals and of controls, their difference with its interval, p values.
+        One row per criterion, and of related tables per ``view``, which is then the first column: whether ``more`` or
+        ``fewer`` is asked, the weight of its p value, mean score of originals and of controls, their difference with
+        its interval, p values.
     sensitive : DataFrame
         By column and attack (``claims`` of sets, the ``nearest`` record, ``agreement`` on what a named attacker wants):
         how often values are right for originals and for controls, and the difference with its interval.
@@ -93,17 +96,19 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
     def summary(self) -> str:
         """Return the findings in words, with shares and counts only."""
         found, level = self.scores, self.settings["level"]
-        seen = self.criteria[self.criteria["adjusted_p_value"] <= level]["criterion"]
+        found_in = self.criteria[self.criteria["adjusted_p_value"] <= level]
+        seen, unit = found_in["criterion"].unique(), "people" if "view" in found_in else "records"
         share = found["detectable_share"]
         said = [
-            f"{found['n_synthetic']:,} synthetic records were compared with {found['n_original']:,} originals and "
+            f"{found['n_synthetic']:,} synthetic {unit} were compared with {found['n_original']:,} originals and "
             f"{found['n_control']:,} controls"
             + (f", of whom {found['n_examined']:,} were drawn." if self._is_sample() else ".")
         ]
         if len(seen):
             said.append(
-                f"They reveal more about originals than about controls: {criteria_in_words(seen)} "
-                f"(smallest adjusted p value {number(found['adjusted_p_value'])})."
+                f"They reveal more about originals than about controls: {criteria_in_words(seen)}"
+                + (f" in {', '.join(found_in['view'].unique())}" if "view" in found_in else "")
+                + f" (smallest adjusted p value {number(found['adjusted_p_value'])})."
             )
             if "rare_values" in set(seen):
                 worst = self.rare.iloc[(self.rare["rare_original"] - self.rare["rare_control"]).argmax()]

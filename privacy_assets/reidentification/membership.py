@@ -16,9 +16,8 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Exact, Interval, Suppressed
 from privacy_assets.columns.spelling import canonical_of_all, spelled_keys
-from privacy_assets.disclosure.assess import FEWEST_PEOPLE
 from privacy_assets.disclosure.result import CONFIDENCE
-from privacy_assets.disclosure.sides import count_alike
+from privacy_assets.disclosure.sides import FEWEST_PEOPLE, count_alike
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, wilson_interval
