@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.disclosure.assess import FEWEST_PEOPLE, assess_disclosure
+from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.exposed import combine_criteria
 from privacy_assets.disclosure.planned_control import (
     GROWTH,
@@ -16,6 +16,7 @@ from privacy_assets.disclosure.planned_control import (
     rehearse,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.sides import FEWEST_PEOPLE
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import COPIED_SHARE, choose_split, people_in_original
 from tests.disclosure.test_nearest_person import ratings
