@@ -126,6 +126,8 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
             said.append(blind)
         else:
             said.append(f"No leak was detected (smallest adjusted p value {number(found['adjusted_p_value'])}).")
+        if left_out := self.settings.get("left_out_views"):
+            said.append(f"Not tested: {'; '.join(f'{view}, because {why}' for view, why in left_out.items())}.")
         if share is not None:
             said.append(
                 f"Copies of whole records of fewer than {found['detectable_people']:,} people ({percent(share)} of the "

@@ -21,6 +21,7 @@ what two child tables have in common beyond the columns of the people.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -124,29 +125,28 @@ class Rows:
         sums = np.zeros((n_columns, n_people), np.int64)
         for place in range(int(n_rows.max(initial=0))):
             people = np.flatnonzero(n_rows > place)
-            rows, known = starts[people] + place, Known(len(above), n_columns, len(people))
-            places = np.full(len(people), place)
-            known.add(*above[:, people], *_position(places, n_rows[people]))
-            known.add(*last[:, people], *_means(sums[:, people], places, self.is_ordered, self.clock is not None))
+            rows, places = starts[people] + place, np.full(len(people), place)
+            means = _means(sums[:, people], places, self.is_ordered, self.clock is not None)
+            known = [*above[:, people], *_position(places, n_rows[people]), *last[:, people], *means]
             if self.clock is not None:
-                known.add(self.clock.classes(clock[people]) * np.uint8(place > 0))
+                known.append(self.clock.classes(clock[people]) * np.uint8(place > 0))
             for j in self.order:
                 own = np.zeros(len(people), np.uint8)
                 is_gap = self.clock is not None and j == 0
                 if place > 0 and j in self.stays:
-                    stayed[j, rows] = self.stays[j].draw(known.features, random) > 0
+                    stayed[j, rows] = self.stays[j].draw(np.array(known, np.uint8), random) > 0
                     own = last[j, people] - np.uint8(1)
                 drawn = np.flatnonzero(~stayed[j, rows])
                 if not is_gap or place > 0:
-                    own[drawn] = self.changes[j].draw(known.features.take(drawn, axis=1), random)
+                    own[drawn] = self.changes[j].draw(np.array(known, np.uint8).take(drawn, axis=1), random)
                     classes[j, rows] = own
                 if is_gap and self.clock is not None:
                     if place > 0:
                         clock[people] += self.readers[j].read(own, random).to_numpy(clock.dtype)
                     ticks[rows] = clock[people]
-                    known.add(own + np.uint8(place > 0), self.clock.classes(clock[people]))
+                    known += [own + np.uint8(place > 0), self.clock.classes(clock[people])]
                 else:
-                    known.add(*([stayed[j, rows]] if j in self.stays else []), own)
+                    known += [*([stayed[j, rows]] if j in self.stays else []), own]
                 if not is_gap or place > 0:
                     last[j, people] = own + np.uint8(1)
                     sums[j, people] += own
@@ -169,24 +169,6 @@ class Rows:
         drawn = np.flatnonzero(~stayed)
         values = self.readers[j].read(classes[drawn], random)
         return values.iloc[np.cumsum(~stayed) - 1].reset_index(drop=True)
-
-
-class Known:
-    """What is known of rows before a column is drawn, one feature after the other."""
-
-    def __init__(self, n_above: int, n_columns: int, n_rows: int) -> None:
-        self._all, self.n = np.zeros((n_above + 4 * (n_columns + 1), n_rows), np.uint8), 0
-
-    @property
-    def features(self) -> NDArray[np.uint8]:
-        """All features so far, of shape (n_features, n_rows)."""
-        return self._all[: self.n]
-
-    def add(self, *features: NDArray[Any]) -> None:
-        """Append features."""
-        for feature in features:
-            self._all[self.n] = feature
-            self.n += 1
 
 
 class Sequences:
@@ -248,60 +230,59 @@ def learn_rows(
     n_rows = np.bincount(whose)[whose]
     place = np.arange(len(whose)) - np.searchsorted(whose, whose)
     is_later, previous = place > 0, np.maximum(np.arange(len(whose)) - 1, 0)
-    parts = [_Part(table, np.ones(len(whose), np.bool_))]
+    parts = [(table, np.ones(len(whose), np.bool_))]
     if clock is not None:
         # If nobody has two rows, nobody gets any, and what is learned of gaps does not matter.
         has_gap = is_later if is_later.any() else np.ones(len(whose), np.bool_)
         gap = pd.DataFrame({GAP.format(clock.like.name): (ticks - ticks[previous])[has_gap]})
-        parts.insert(0, _Part(gap, has_gap))
+        parts.insert(0, (gap, has_gap))
     names: list[str] = []
     readers: list[Column] = []
     ordered: list[bool] = []
     shown: list[NDArray[np.uint8]] = []
     same: list[NDArray[np.bool_]] = []
-    for part in parts:
-        if not part.table.shape[1]:
+    for part, having in parts:
+        if not part.shape[1]:
             continue
-        kinds = check_kinds(part.table, "smooth_cart")
-        divided = cart.divide(part.table, kinds, seed=seed, person=whose[part.rows].tolist())
+        kinds = check_kinds(part, "smooth_cart")
+        divided = cart.divide(part, kinds, seed=seed, person=whose[having].tolist())
         for j, (name, kind) in enumerate(kinds.items()):
-            dtype = part.table[name].dtype
+            dtype = part[name].dtype
             readers.append(Column(j, _NO_TREE, _NO_DONORS, None, divided.firsts[j], divided.margins[j], dtype))
             names.append(name)
             ordered.append(is_ordered(kind, dtype))
             own = np.zeros(len(whose), np.uint8)
-            own[part.rows] = divided.classes(j) + 1
+            own[having] = divided.classes(j) + 1
             shown.append(own)
             values = np.full(len(whose), -2)
-            values[part.rows] = pd.factorize(divided.table[name])[0]
+            values[having] = pd.factorize(divided.table[name])[0]
             same.append(is_later & (values == values[previous]) & (clock is None or len(same) > 0))
     classes, is_same = np.array(shown, np.uint8), np.array(same, np.bool_)
     learned = Rows(names, readers, np.array(ordered), _order_of(readers, clock), {}, {}, clock)
-    known = Known(len(above), len(names), len(whose))
-    known.add(*above, *_position(place, n_rows), *np.where(is_later, classes[:, previous], 0))
     sums = np.cumsum(np.maximum(classes, 1) - 1, axis=1, dtype=np.int64)
     sums = np.hstack([np.zeros((len(names), 1), np.int64), sums])
     before = sums[:, :-1] - sums[:, np.arange(len(whose)) - place]
-    known.add(*_means(before, place, learned.is_ordered, clock is not None))
+    means = _means(before, place, learned.is_ordered, clock is not None)
+    known = [*above, *_position(place, n_rows), *np.where(is_later, classes[:, previous], 0), *means]
     moments = None if clock is None else clock.classes(ticks)
     if moments is not None:
-        known.add(np.where(is_later, moments[previous], 0))
+        known.append(np.where(is_later, moments[previous], 0))
     for j in learned.order:
         is_gap = clock is not None and j == 0
         rows = is_later if is_gap else np.ones(len(whose), np.bool_)
         if len(np.unique(whose[is_same[j]])) >= cart.settings["min_people"]:
-            learned.stays[j] = learn_step(known.features, is_same[j].astype(np.uint8), whose, is_later, cart)
+            learned.stays[j] = learn_step(known, is_same[j].astype(np.uint8), whose, is_later, cart)
             rows = ~is_same[j]
-        learned.changes[j] = learn_step(known.features, classes[j] - np.uint8(1), whose, rows, cart)
+        learned.changes[j] = learn_step(known, classes[j] - np.uint8(1), whose, rows, cart)
         if is_gap and moments is not None:
-            known.add(classes[j], moments)
+            known += [classes[j], moments]
         else:
-            known.add(*([is_same[j]] if j in learned.stays else []), classes[j] - np.uint8(1))
+            known += [*([is_same[j]] if j in learned.stays else []), classes[j] - np.uint8(1)]
     return learned
 
 
 def learn_step(
-    known: NDArray[np.uint8],
+    known: Sequence[NDArray[Any]],
     target: NDArray[np.uint8],
     whose: NDArray[np.intp],
     is_learned: NDArray[np.bool_],
@@ -309,10 +290,10 @@ def learn_step(
 ) -> Step:
     """Grow a tree on some rows, whose people are ascending, with leaves of enough different people."""
     rows = np.flatnonzero(is_learned)
-    known, target, own = known.take(rows, axis=1), target[rows], whose[rows].astype(np.int64)
+    codes, target, own = np.array(known, np.uint8).take(rows, axis=1), target[rows], whose[rows].astype(np.int64)
     n_classes, leaf = int(target.max(initial=0)) + 1, cart.people_of_leaf(len(np.unique(own)))
-    tree = grow_tree(known, target, np.ones(len(rows)), float(leaf), float(n_classes - 1), own)
-    leaves = find_leaves(tree, known)
+    tree = grow_tree(codes, target, np.ones(len(rows)), float(leaf), float(n_classes - 1), own)
+    leaves = find_leaves(tree, codes)
     counts = np.bincount(leaves * n_classes + target, donor_weights(leaves, own), len(tree.feature) * n_classes)
     return Step(tree, np.asarray(counts.reshape(len(tree.feature), n_classes), np.float64))
 
@@ -333,13 +314,6 @@ def donor_weights(leaves: NDArray[np.int64], whose: NDArray[np.int64]) -> NDArra
         limit = next(own for own, n_rows in zip(limits, descending, strict=False) if n_rows <= own)
         weights[people] = np.minimum(1.0, limit / n_own[people])
     return np.asarray(weights[own], np.float64)
-
-
-class _Part(NamedTuple):
-    """Columns that some rows have."""
-
-    table: pd.DataFrame
-    rows: NDArray[np.bool_]
 
 
 _NO_TREE = ClassTree(*(np.zeros(0, np.int64) for _ in range(3)))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import privacy_assets as pa
 from privacy_assets.contract.related import Child, RelatedTables
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.synthesis.split import split_records
@@ -156,6 +157,29 @@ def test_people_are_taken_in_the_order_asked_for():
 def test_a_child_may_have_no_rows():
     tables = related(people("a", "b"), rows("a").head(0).astype(object))
     assert tables.whose["visits"].tolist() == []
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda t: pa.anonymize(t, quasi_identifiers=["age"], k=5),
+        lambda t: pa.assess_mpuccs(t, t, t),
+        lambda t: pa.draft_contract(t),
+        lambda t: pa.fingerprint(t),
+        lambda t: pa.verify_anonymity(t, ["age"]),
+        lambda t: pa.assess_with_trees(t, t, t),
+    ],
+)
+def test_what_takes_one_table_refuses_related_ones_by_name(ask):
+    with pytest.raises(InvalidTableError, match="RelatedTables"):
+        ask(clinic(30))
+
+
+def test_a_release_has_no_children_yet():
+    contract = {"one_row_per_person": True, "columns": {"age": {"type": "integer", "role": "quasi_identifier"}}}
+    settings = {"source": lambda: clinic(30).people, "contract": contract, "policy": "development"}
+    with pytest.raises(TypeError, match="'children'"):
+        pa.build_release_definitions("clinic", **settings, children={})
 
 
 SENTINEL = "QX7731"

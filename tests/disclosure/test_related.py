@@ -312,6 +312,7 @@ def test_a_view_of_too_few_people_is_left_out_and_named():
     found = assess_disclosure(original, synthetic, control)
     assert list(found.settings["views"]) == ["people", "rows of visits"]
     assert found.settings["left_out_views"] == {"histories of visits": "there are no synthetic records in it"}
+    assert "Not tested: histories of visits, because there are no synthetic records in it." in found.summary()
 
 
 def test_a_sample_is_drawn_of_people():

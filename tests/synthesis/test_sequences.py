@@ -83,7 +83,7 @@ def test_no_leaf_has_fewer_different_people_than_were_asked_for(seed, n, min_peo
 
     def catch(known, target, whose, is_learned, cart):
         step = learn(known, target, whose, is_learned, cart)
-        caught.append((known.T.tolist(), whose.tolist(), is_learned.tolist(), step))
+        caught.append((np.array(known).T.tolist(), whose.tolist(), is_learned.tolist(), step))
         return step
 
     sequences.learn_step = catch
