@@ -36,7 +36,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
 from privacy_assets.synthesis.margins import with_dtype, without_arrow_moments
 from privacy_assets.synthesis.number_lines import as_numbers, coarsest_step, restore_numbers
-from privacy_assets.synthesis.smooth_cart import MAX_CLASSES, Column, SmoothCart, draw_classes
+from privacy_assets.synthesis.smooth_cart import MAX_CLASSES, Column, SmoothCart, draw_classes, softened
 from privacy_assets.synthesis.synthesize import Kind, check_kinds, is_ordered
 
 MOST_ROWS_OF_PERSON: Final = 2_000
@@ -292,10 +292,12 @@ def learn_step(
     rows = np.flatnonzero(is_learned)
     codes, target, own = np.array(known, np.uint8).take(rows, axis=1), target[rows], whose[rows].astype(np.int64)
     n_classes, leaf = int(target.max(initial=0)) + 1, cart.people_of_leaf(len(np.unique(own)))
-    tree = grow_tree(codes, target, np.ones(len(rows)), float(leaf), float(n_classes - 1), own)
+    min_gain = cart.least_gain(n_classes, int(codes.max(axis=1, initial=0).sum()))
+    tree = grow_tree(codes, target, np.ones(len(rows)), float(leaf), min_gain, own)
     leaves = find_leaves(tree, codes)
     counts = np.bincount(leaves * n_classes + target, donor_weights(leaves, own), len(tree.feature) * n_classes)
-    return Step(tree, np.asarray(counts.reshape(len(tree.feature), n_classes), np.float64))
+    donors = np.asarray(counts.reshape(len(tree.feature), n_classes), np.float64)
+    return Step(tree, softened(tree, donors, min_gain) if cart.settings["soft_leaves"] and len(rows) else donors)
 
 
 def donor_weights(leaves: NDArray[np.int64], whose: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -316,7 +318,8 @@ def donor_weights(leaves: NDArray[np.int64], whose: NDArray[np.int64]) -> NDArra
     return np.asarray(weights[own], np.float64)
 
 
-_NO_TREE = ClassTree(*(np.zeros(0, np.int64) for _ in range(3)))
+_NOTHING = np.zeros(0, np.int64)
+_NO_TREE = ClassTree(_NOTHING, _NOTHING, _NOTHING, np.zeros(0))
 _NO_DONORS = np.zeros((0, 0))
 
 

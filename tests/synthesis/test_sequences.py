@@ -142,6 +142,17 @@ def test_rows_of_a_person_resemble_each_other_as_much_as_the_originals():
     assert sum(abs(counts[0][n] - counts[1][n]) for n in range(60)) / 2 / 1500 < 0.06
 
 
+def test_soft_leaves_move_towards_what_splits_have_in_common():
+    tables = clinic(600, seed=3)
+    made, soft = (synthesize(tables, settings={"soft_leaves": own}) for own in (False, True))
+    assert not made.children["visits"].table.equals(soft.children["visits"].table)
+    learned = Sequences(tables, SmoothCart(soft_leaves=True), seed=0)._rows["visits"]
+    plain = Sequences(tables, SmoothCart(), seed=0)._rows["visits"]
+    # A split must also pay for the cuts among which it was chosen.
+    n_leaves = [sum(len(step.tree.feature) for step in own.changes.values()) for own in (learned, plain)]
+    assert n_leaves[0] < n_leaves[1]
+
+
 def test_what_never_changes_within_a_person_never_changes():
     tables = clinic(300)
     visits = tables.children["visits"].table
