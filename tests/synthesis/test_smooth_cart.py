@@ -16,7 +16,7 @@ from privacy_assets.examples.rand_hie import load_rand_hie
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.synthesis.chunked_scores import chunks_of
 from privacy_assets.synthesis.kernels.class_tree import find_leaves, grow_tree
-from privacy_assets.synthesis.smooth_cart import SmoothCart, draw_classes, even_places, softened
+from privacy_assets.synthesis.smooth_cart import OF_WEIGHTS, SmoothCart, draw_classes, even_places, softened
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
 from privacy_assets.utility.assess import assess_utility
@@ -193,7 +193,7 @@ def test_leaves_move_towards_their_parents_as_by_walking_down(seed, n, n_classes
     random = np.random.default_rng(seed)
     codes = random.integers(0, 5, (3, n)).astype(np.uint8)
     target = ((codes.sum(axis=0) + random.integers(0, 3, n)) % n_classes).astype(np.uint8)
-    tree = grow_tree(codes, target, np.ones(n), 5.0, 1.0)
+    tree = grow_tree(codes, target, np.ones(n), 5.0, 1.0, OF_WEIGHTS)
     leaves = find_leaves(tree, codes)
     donors = np.zeros((len(tree.feature), n_classes))
     np.add.at(donors, (leaves, target), 1.0)
