@@ -76,7 +76,8 @@ def comparable(arguments):
         )
         for name, column in contract.schema.columns.items()
     }
-    return arguments | {"contract": str(columns)}
+    rules = [(rule.name, rule.written) for rule in contract.rules]
+    return arguments | {"contract": str((columns, rules))}
 
 
 @pytest.mark.parametrize("field", CASES)
