@@ -138,8 +138,8 @@ def refuse_with_related(**given: object) -> None:
     names = sorted(name for name, value in given.items() if value is not None)
     if names:
         raise InvalidSettingError(
-            f"{', '.join(f'`{name}`' for name in names)} cannot be set with RelatedTables: they have their own person, "
-            "and nothing else that these name is built for them yet. Leave the setting out. Nothing was done."
+            f"{', '.join(f'`{name}`' for name in names)} cannot be set with RelatedTables, which have their own "
+            "person; this is not built for them yet. Leave it out. Nothing was done."
         )
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.contract.related import Child, RelatedTables
+from privacy_assets.engine.local import LocalEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.synthesis import sequences
 from privacy_assets.synthesis.sequences import Sequences, donor_weights
@@ -218,6 +219,8 @@ def test_what_is_not_built_for_related_tables_is_refused_by_name():
         synthesize(tables, settings={"group": "sex"})
     with pytest.raises(InvalidSettingError, match="`person` cannot be set"):
         synthesize(tables, person=range(60))
+    with pytest.raises(InvalidSettingError, match="`engine`, `rules` cannot be set with RelatedTables"):
+        synthesize(tables, engine=LocalEngine(), rules={})
     with pytest.raises(InvalidSettingError, match="`n_records`"):
         synthesize(tables, n_records=0)
 
