@@ -90,7 +90,7 @@ def test_of_a_side_without_a_yes_one_option_is_tried_and_classes_are_as_large_as
     assert names(synthetic=False, anonymized=True) == ["k=5", "k=10", "smooth_cart"]
     assert names(synthetic=False, anonymized=False) == ["k=5", "smooth_cart"]
     both = names(synthetic=True, anonymized=True)
-    assert both[:4] == ["smooth_cart", "k=5", "k=10", "gaussian_copula"]
+    assert both[:4] == ["smooth_cart", "k=5", "k=10", "smooth_cart soft_leaves=True"]
     assert names() == both
 
 

@@ -198,9 +198,10 @@ def look_at_it(reader, ids):
     reader.finds("Scores and limits are plotted over time.")
 
     reader.asset("rand_hie_cart/synthetic_release")
-    reader.sees("Latest materialization", "Failed in", "No metadata found")
+    reader.sees("Latest materialization", "Failed in", "refused_by_checks_of", "refusal_page")
     reader.finds("Select `rand_hie_cart/synthetic_release`.")
     reader.finds("Its latest materialization failed, because the check failed first, and there was none before.")
+    reader.finds("Its metadata have the reason, advice, and the file of the refusal page.")
 
     reader.asset("rand_hie_records/source")
     reader.sees("5,912", "Age in completed years at enrollment", "role: quasi_identifier", "int64")

@@ -15,6 +15,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets, assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
+from privacy_assets.release.manifest import CARD_FILES
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
@@ -70,7 +71,8 @@ def released(folder):
     for side in ("synthetic", "anonymized"):
         (directory,) = project.releases(side=side)
         manifest = json.loads((directory / "manifest.json").read_text())
-        files = {name: each for name, each in manifest["files"].items() if name != "report.html"}
+        of_the_run = ("report.html", *CARD_FILES)
+        files = {name: each for name, each in manifest["files"].items() if name not in of_the_run}
         same = {name: value for name, value in manifest.items() if name not in OF_THE_RUN} | {"files": files}
         made[side] = manifest["engine"], same, pd.read_parquet(directory / f"{side}.parquet")
     return made

@@ -32,6 +32,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Synthesis,
 )
 from privacy_assets.release.evidence import SPLIT_STAGES
+from privacy_assets.release.manifest import CARD_FILES
 from privacy_assets.release.metrics import DISCLOSURE
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.algorithms import VERSIONS, algorithm_of
@@ -679,6 +680,6 @@ def test_what_leaves_is_the_synthetic_table_and_nothing_of_the_person(project):
     assert list(table.columns) == ["age", "plan", "joined", "cost"]
     expected = pd.read_parquet(project.root / "data" / "synthetic.parquet")
     pd.testing.assert_frame_equal(table, expected, check_dtype=False)
-    names = ["manifest.json", "report.html", "synthetic.csv", "synthetic.parquet"]
+    names = [*CARD_FILES, "manifest.json", "report.html", "synthetic.csv", "synthetic.parquet"]
     assert sorted(path.name for path in written.iterdir()) == names
     assert Path(written.parent / "latest").resolve() == written

@@ -166,7 +166,7 @@ def read_of_a_release():
     [
         (anonymize, AnonymizeSettings, 11),
         (anonymize, AnonymizationSettings, 10),
-        (assess_mpuccs, AssessmentSettings, 12),
+        (assess_mpuccs, AssessmentSettings, 13),
         (assess_semantic_risk, SemanticSettings, 9),
         (assess_semantic_risk, SemanticRiskSettings, 9),
         (assess_reidentification, ReidentificationSettings, 3),

@@ -599,7 +599,7 @@ CASES = {
         settings=(
             {"min_atom": 9},
             {"leaves": 4},
-            "'smooth_cart' has no settings ['leaves']. It has ['min_people', 'smoothing', 'min_atom', 'group']",
+            "'smooth_cart' has no settings ['leaves']. It has ['min_people', 'smoothing', 'min_atom', 'group', ",
         ),
     ),
     "Synthesis.external": (
