@@ -20,7 +20,7 @@ from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
-MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN, LINE = 3, 4, 40, 11, 95
+MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN, LINE = 3, 4, 40, 4, 95
 """A line has so many small letters; wide ones count twice. Nobody signs a refusal."""
 LENGTHS = (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)
 """Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines of them."""

@@ -68,7 +68,7 @@ def _unanswered_of_synthetic(found: Mapping[str, Any]) -> Iterator[str]:
             unseen_by.setdefault(_unseen(share, found["n_original"]), []).append(criterion.words)
     if unseen_by:
         each = "; ".join(f"{whose}: {', '.join(names)}" for whose, names in unseen_by.items())
-        yield f"{NOT_ANSWERABLE.capitalize()}, where each criterion alone would miss {each}."
+        yield f"{NOT_ANSWERABLE.capitalize()}, because these criteria would each miss {each}."
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

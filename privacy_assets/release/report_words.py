@@ -347,8 +347,8 @@ DECISIVE: Mapping[str, _Saying] = {
     ),
     "copies_beyond_people": (
         MPUCC,
-        "Of the records that one person of half of the people has alone, as many released records have "
-        "{unique_records_released:%}, and the other half of the people {unique_records_of_others:%}.",
+        "Of the records that only one person in half of the people has, equally many released records repeat "
+        "{unique_records_released:%}, and records of the other half of the people {unique_records_of_others:%}.",
     ),
     "share_in_homogeneous_classes": (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),
     "share_certain_by_rows": (REIDENTIFICATION, _certain_by_rows, "share_certain_by_rows", "column_certain_by_rows"),
