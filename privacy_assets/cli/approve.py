@@ -1,6 +1,7 @@
 """The command ``approve``: show a waiting release, ask once, and write the signed decision; or sign a waiver."""
 
 import argparse
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,8 @@ def run_approve(chosen: argparse.Namespace) -> int:
         print("Nothing was decided.")
         return 1
     digits = "".join(each for each in approval.at if each.isdigit())
-    file = path / f"approval-{signer.key_id[:12]}-{digits}.json"
+    own = hashlib.sha256(approval.body).hexdigest()[:8]
+    file = path / f"approval-{signer.key_id[:12]}-{digits}-{own}.json"
     try:
         with locked(path.parent):
             write_json(file, approval.to_json())

@@ -13,6 +13,7 @@ import contextlib
 import math
 import operator
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,6 +138,14 @@ class Rule:
         """Return by record whether the rule is met; missing where that is unknown."""
         if self.check is not None:
             return _of_check(self.name, self.check, columns.table)
+        problem = ""
+        try:
+            return self._outcome(columns)
+        except _Problem as error:
+            problem = str(error)
+        raise InvalidTableError(f"The rule {self.name!r} cannot be evaluated on this table: it {problem}.")
+
+    def _outcome(self, columns: Columns) -> Cells:
         if self.tree is not None:
             found = _evaluate(self.tree, columns, 0)
             n_rows = len(columns.table)
@@ -149,7 +158,8 @@ class Rule:
             return Cells("truth", ~_differs_from_most(own[0].data, own[1].data, ~missing), missing)
         numbers = [each.data.astype(np.float64) for each in own]
         error = np.abs(sum(numbers[:-1]) - numbers[-1])
-        scale = sum(map(np.abs, numbers))
+        is_whole = all(each.data.dtype.kind in "iu" for each in own)
+        scale = 0.0 if is_whole else sum(map(np.abs, numbers))
         return Cells("truth", error <= self.within + ROUNDING * scale, missing)
 
 
@@ -188,7 +198,7 @@ def read_rules(
             continue
         try:
             rule = _read_rule(name, own, columns)
-            outcome = rule.outcome(columns)
+            outcome = rule._outcome(columns)
             if outcome.kind != "truth":
                 raise _Problem(f"is a {outcome.kind}, and no condition that is true or false")
             rules.append(rule)
@@ -288,6 +298,9 @@ def _parsed(text: object, columns: Columns) -> tuple[ast.expr, tuple[str, ...]]:
         return name
 
     plain = QUOTED.sub(unquoted, text.strip())
+    outside = QUOTED.sub("", text)
+    if unicodedata.normalize("NFKC", outside) != outside:
+        raise _Problem("names a column by letters that Python would take for others; write the name in backticks")
     tree = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of an unknown escape

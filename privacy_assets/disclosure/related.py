@@ -232,8 +232,13 @@ def score_views(
             reason = "it has fewer than 2 columns"
         elif not len(frames["synthetic"]):
             reason = "there are no synthetic records in it"
-        elif n_have * min(share, 1 - share) < FEWEST_PEOPLE or not all(len(own) for own in numbers.values()):
+        elif n_have * min(share, 1 - share) < FEWEST_PEOPLE:
             reason = f"only {n_have:,} people have records in it"
+        elif without := [side for side, own in numbers.items() if not len(own)]:
+            raise InvalidTableError(
+                f"Nobody of the {without[0]} has records in the view {name!r}, and {n_have:,} others have. Expected "
+                "two random samples of the same people. Divide them anew. Nothing was assessed."
+            )
         if reason and name != PEOPLE:
             left_out[name] = reason
             continue

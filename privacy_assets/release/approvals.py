@@ -49,6 +49,7 @@ _PARTS: Final = {
     "policy": "another policy",
     "declaration": "another declaration",
     "figures": "other figures",
+    "waivers": "other waivers",
     "withdrawn_before": "this content before it was withdrawn",
 }
 """What an approval covers, and what one is about in which that differs."""
@@ -193,12 +194,14 @@ def subject_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """
     decided = [[each[name] for name in _DECIDED] for each in manifest["verdicts"] if each["name"] not in _NOT_COVERED]
     data = {name: manifest["files"][name]["sha256"] for name in data_files(manifest)}
+    waived_by = {each["waived_by"] for each in manifest["verdicts"]}
     return {
         **{name: manifest[name] for name in CONTENT},
         "files": _digest(data),
         "policy": _digest(manifest["policy"]),
         "declaration": _digest(manifest.get("declaration", {})),
         "figures": _digest([*(manifest[name] for name in FIGURES), decided]),
+        "waivers": _digest([each for each in manifest["waivers"] if each["file"] in waived_by]),
         "withdrawn_before": manifest.get("withdrawn_before", 0),
     }
 

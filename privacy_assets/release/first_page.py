@@ -20,8 +20,9 @@ from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
-MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN, LINE = 3, 4, 40, 4, 95
-"""A line has so many small letters; wide ones count twice. Nobody signs a refusal."""
+MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN = 3, 4, 37, 6
+LINE, LINE_BESIDE, MARK = 95, 80, 45
+"""Small letters of a line, of one beside a question, and of the mark of a figure; wide letters count twice."""
 LENGTHS = (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)
 """Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines of them."""
 LONGEST_NAME = 60
@@ -63,9 +64,10 @@ class FirstPage:
     @property
     def n_lines(self) -> int:
         """How many lines the texts fill."""
-        pairs = [each for _, each in (*self.columns, *self.declared, *self.decisive)]
-        texts = [*pairs, *self.found, *self.unanswered, *self.open_points, *self.decided_by]
-        return sum(-(-sum(map(_width, each)) // LINE) for each in texts)
+        beside = [each for _, each in (*self.columns, *self.declared)]
+        texts = [*self.found, *self.unanswered, *self.open_points, *self.decided_by]
+        n_lines = sum(_n_lines(each, LINE_BESIDE) for each in beside) + sum(_n_lines(each, LINE) for each in texts)
+        return n_lines + sum(_n_lines(f"{'x' * MARK} {each}", LINE) for _, each in self.decisive)
 
 
 def first_page(
@@ -110,6 +112,18 @@ def cut(text: str, longest: int, annex: str = "A") -> str:
     words = " ".join(text.split())
     n_shown = sum(reached <= longest for reached in accumulate(map(_width, words)))
     return words if n_shown == len(words) else f"{words[:n_shown].rstrip()}\u2026 (all in Annex {annex})"
+
+
+def _n_lines(text: str, longest: int) -> int:
+    """Count the lines of a text that is broken between words, and within a word that is longer than a line."""
+    n_lines, used = 1, 0
+    for word in text.split():
+        width = sum(map(_width, word))
+        if used and used + 1 + width > longest:
+            n_lines, used = n_lines + 1, 0
+        used += width + (used > 0)
+        n_lines, used = n_lines + used // (longest + 1), used % (longest + 1)
+    return n_lines
 
 
 def _width(letter: str) -> int:
@@ -172,6 +186,8 @@ def _people(manifest: Mapping[str, Any], decided: Sequence[Verdict], declared: M
     said = [each.reason for each in decided if each.name in (REJECTION_CHECK, APPROVAL_CHECK) and not each.passed]
     said += [f"Approved by {each}" for each in approvals]
     why = f"of {n_required:,} approvals, none was given" if n_required else "the policy demands no approval"
-    yield from said or [f"The policy, by its limits and conditions; no person: {why}."]
-    yield from (f"Waived: {each.reason}" for each in decided if each.waived_by is not None)
+    waived = [f"Waived: {each.reason}" for each in decided if each.waived_by is not None]
+    who = "except the limits that people waived" if waived else "by its limits and conditions; no person"
+    yield from said or [f"The policy, {who}: {why}."]
+    yield from waived
     yield f"Roles of the columns: {declared.get('roles_decided_by', NOT_STATED)}"

@@ -19,7 +19,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
-from privacy_assets.release.first_page import MISSING, NOT_STATED, first_page
+from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page
 from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
@@ -46,6 +46,7 @@ METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t"
 
 NOT_DECLARED = "not stated"
 HEADINGS_OF_LIMITS = ("Limit", "Origin")
+LONGEST_OF_VERDICT = 120
 MOST_CONCERNED = 0.5
 """Warnings about a larger share of the records are in the headline."""
 
@@ -142,11 +143,11 @@ def render_report(
         waits=[verdict for verdict in decided if verdict.blocks and verdict.name in WAITS],
         approvals=[Approval.of(each).in_words for each in manifest.get("approvals", ())],
         warnings=warnings,
-        concerned=concerns_most(warnings),
+        concerned=cut(concerns_most(warnings), LONGEST_OF_VERDICT),
         finding=finding,
         policy_name=""
         if use_case is None
-        else f" “{in_words(use_case)}”" + (f", changed in {changes}," if changes else ""),
+        else f" “{in_words(use_case)}”" + (f", changed in {cut(changes, LONGEST_OF_VERDICT)}," if changes else ""),
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds, rated=refusal is None and not rating),

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import math
 import os
 import stat
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +29,7 @@ from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
 from privacy_assets.release.declaration import lacks, review_of
 from privacy_assets.release.formats.attestation import ATTESTATIONS, attestation_problems, is_attested
+from privacy_assets.release.formats.cards import CARDS
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict, is_admitted
 from privacy_assets.release.manifest import (
     CARD_FILES,
@@ -43,7 +46,14 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, METRICS, MPUCC, PRIVACY_BUDGET, SIDES, figures_of
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.release.received_files import NoAnswerError, in_limited_process, is_as_recorded, open_regular
+from privacy_assets.release.received_files import (
+    NoAnswerError,
+    in_limited_process,
+    is_as_recorded,
+    open_regular,
+    parse_json_object,
+    read_regular,
+)
 from privacy_assets.release.released_csv import digest_of_csv
 from privacy_assets.release.signing import (
     PublicKey,
@@ -257,6 +267,7 @@ def _verified(directory: Path, data: bytes, signature: SignatureFound, max_bytes
         problems += _verdict_problems(manifest)
         problems += _approval_problems(manifest, None)
         problems += _content_problems(directory, manifest)
+        problems += [] if problems else _card_problems(directory, manifest)
     except OSError as error:
         problems.append(f"a file cannot be read ({type(error).__name__})")
     except MemoryError:
@@ -327,6 +338,18 @@ def _changed(path: Path, shown: str, recorded: Mapping[str, Any]) -> list[str]:
     except FileNotFoundError:
         return [f"{shown} is missing, or is not a regular file"]
     return [] if is_same else [f"{shown} was changed"]
+
+
+def _card_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Return which cards say something else than the manifest; another version may have said it in other words."""
+    if manifest["versions"]["privacy-assets"] != version("privacy-assets"):
+        return []
+    made = {name: json.loads(json.dumps(CARDS[name](manifest))) for name in CARD_FILES if name in manifest["files"]}
+    return [
+        f"the file {name!r} is not what the manifest says"
+        for name, card in made.items()
+        if parse_json_object(read_regular(directory / name, manifest["files"][name]["bytes"])) != card
+    ]
 
 
 def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:

@@ -359,3 +359,20 @@ def test_batches_are_refused_with_the_name_of_the_setting():
 
 def test_a_contract_without_rules_has_none():
     assert contract().rules == ()
+
+
+def test_a_rule_on_another_type_is_an_error_of_the_table_and_letters_that_look_alike_need_backticks():
+    (rule,) = read_rules({"few": "total > 1"}, pd.DataFrame({"total": [1, 2]}))
+    with pytest.raises(InvalidTableError, match="'few' cannot be evaluated on this table: it "):
+        rule.outcome(Columns(pd.DataFrame({"total": ["a", "b"]})))
+    table = pd.DataFrame({"\ufb01eld": [-1, -1], "field": [1, 1]})
+    with pytest.raises(InvalidSettingError, match="in backticks"):
+        read_rules({"positive": "\ufb01eld > 0"}, table)
+    (rule,) = read_rules({"positive": "`\ufb01eld` > 0"}, table)
+    assert rule.outcome(Columns(table)).is_false.all()
+
+
+def test_whole_numbers_add_up_exactly():
+    table = pd.DataFrame({"a": [10**10], "b": [0], "total": [10**10 + 15]})
+    (rule,) = read_rules({"adds_up": {"sum": ["a", "b"], "equals": "total"}}, table)
+    assert rule.outcome(Columns(table)).is_false.all()

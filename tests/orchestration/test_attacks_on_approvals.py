@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -282,3 +283,52 @@ def test_content_beside_the_table_of_a_parquet_file_is_found(project, officers, 
     resealed(directory, files=files | {path.name: described})
     found = verify_release(directory, max_bytes=None)
     assert "has content beside its table, which nobody has assessed" in "; ".join(found.problems)
+
+
+def test_an_approval_is_not_for_a_waiver_that_was_changed_after_it(project, officers, monkeypatch):
+    directory = project.root / "waivers"
+    directory.mkdir()
+    policy = Policy((Limit("smallest_class", 6),)).with_required(approvals=1)
+    settings = {"policy": policy, "waivers": str(directory)}
+    project.run(definitions(project, officers, k=5, **settings))
+    said = refused(released_again(project, officers, **settings))
+    page = max((project.private / "refusal_pages").rglob("refusal.html")).read_text()
+    fingerprint = re.search(r"<dt>Fingerprint</dt><dd>(\w{64})</dd>", page)[1]
+    figure = int(re.search(r"smallest_class is (\d+)", said)[1])
+    sign(directory, fingerprint, figure, metric="smallest_class", limit=6)
+    waits(released_again(project, officers, **settings))
+    assert officers.decide(monkeypatch, "Ada") == 0
+    waiver = directory / "score.yaml"
+    before = waiver.read_text()
+    waiver.write_text(before.replace("our enclave", "any place"))
+    assert "it is about other waivers" in waits(released_again(project, officers, **settings))
+    waiver.write_text(before)
+    assert released_again(project, officers, **settings).success
+    (written,) = released(project)
+    assert verify_release(written, max_bytes=None, approvers=officers.file).verified
+
+
+def test_a_card_that_says_something_else_than_the_manifest_is_found(project, officers):
+    assert project.run(definitions(project, officers, UNAPPROVED)).success
+    (directory,) = released(project)
+    card = directory / "dcat.jsonld"
+    card.write_text(card.read_text().replace("people", "others"))
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    described = {"sha256": hashlib.sha256(card.read_bytes()).hexdigest(), "bytes": card.stat().st_size}
+    resealed(directory, files=files | {card.name: described})
+    found = verify_release(directory, max_bytes=None)
+    assert found.problems == ("the file 'dcat.jsonld' is not what the manifest says",)
+
+
+def test_the_lists_of_two_directories_of_releases_are_not_taken_for_each_other(project, officers):
+    assert project.run(definitions(project, officers, UNAPPROVED)).success
+    (directory,) = released(project)
+    assert main(["withdraw", str(directory), "--reason", REASON]) == 0
+    refused(released_again(project, officers, policy=UNAPPROVED))
+    (kept,) = (project.private / "decisions").glob("last_withdrawal-*.json")
+    kept.write_text("{")
+    assert "which has what people decided before, cannot be read" in failure_of(
+        released_again(project, officers, policy=UNAPPROVED)
+    )
+    kept.rename(kept.with_name("last_withdrawal-of-another-list.json"))
+    assert REASON in refused(released_again(project, officers, policy=UNAPPROVED))

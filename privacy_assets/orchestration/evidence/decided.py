@@ -1,5 +1,6 @@
 """What people decided, as far as a run has read it: kept privately, because the files of decisions can be removed."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ def known_withdrawals(storage: Storage) -> tuple[Withdrawal, ...]:
     """Return the list of withdrawals; its last entry is kept privately, so that a list that ends earlier is found."""
     listed = Path(storage.release_store.base_path) / WITHDRAWN_FILE
     entries = read_withdrawals(listed)
-    path = storage.private_tables.private_path(DECISIONS_DIRECTORY, "last_withdrawal.json", None)
-    known = json.loads(path.read_text()) if path.exists() else {"number": 0}
+    of_the_list = hashlib.sha256(str(listed.resolve()).encode()).hexdigest()
+    path = storage.private_tables.private_path(DECISIONS_DIRECTORY, f"last_withdrawal-{of_the_list}.json", None)
+    known = _read(path, {"number": 0})
     if known["number"] and known["digest"] not in [each.digest for each in entries]:
         raise InvalidSettingError(
             f"The list of withdrawn releases {str(listed)!r} lacks entry {known['number']}, which an earlier run has "
@@ -32,8 +34,7 @@ def known_withdrawals(storage: Storage) -> tuple[Withdrawal, ...]:
 
 def kept_rejections(storage: Storage, side: str) -> tuple[Approval, ...]:
     """Return the rejections of a side that held in an earlier run."""
-    path = _rejections(storage, side)
-    return tuple(map(Approval.of, json.loads(path.read_text()))) if path.exists() else ()
+    return tuple(map(Approval.of, _read(_rejections(storage, side), [])))
 
 
 def keep_rejections(storage: Storage, side: str, rejections: Sequence[Approval]) -> None:
@@ -46,6 +47,19 @@ def keep_rejections(storage: Storage, side: str, rejections: Sequence[Approval])
 def _rejections(storage: Storage, side: str) -> Path:
     name = "__".join(storage.release.key(f"{side}_release").path)
     return storage.private_tables.private_path(DECISIONS_DIRECTORY, name, storage.partition_key) / "rejections.json"
+
+
+def _read(path: Path, otherwise: Any) -> Any:
+    problem = ""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return otherwise
+    except (OSError, ValueError) as error:
+        problem = type(error).__name__
+    raise InvalidSettingError(
+        f"{str(path)!r}, which has what people decided before, cannot be read ({problem}). Restore it from a backup."
+    )
 
 
 def _keep(path: Path, content: Any) -> None:

@@ -39,7 +39,9 @@ def statements_of(manifest: Mapping[str, Any], data: bytes) -> dict[str, bytes]:
     .. [1] in-toto Attestation Framework 1.0, "Statement" and "ResourceDescriptor".
     .. [2] SLSA 1.0, "Verification Summary Attestation"; ``verifiedLevels`` is empty, because no SLSA level was asked.
     """
-    policy, package = manifest["policy"], package_uri(manifest)
+    policy, package, waivers = manifest["policy"], package_uri(manifest), manifest["waivers"]
+    # Not the policy alone, where people waived some of its limits.
+    asserted = {"policy": policy, "waivers": waivers} if waivers else policy
     at = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC)
     recorded = {name: entry["sha256"] for name, entry in manifest["files"].items()}
     subject = [
@@ -51,8 +53,8 @@ def statements_of(manifest: Mapping[str, Any], data: bytes) -> dict[str, bytes]:
         "timeVerified": at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "resourceUri": release_uri(manifest),
         "policy": {
-            "uri": f"urn:privacy-assets:policy:{policy['use_case'] or 'own'}",
-            "digest": {"sha256": _sha256(canonical_json(policy).encode())},
+            "uri": f"urn:privacy-assets:policy:{policy['use_case'] or 'own'}{':with-waivers' if waivers else ''}",
+            "digest": {"sha256": _sha256(canonical_json(asserted).encode())},
         },
         "verificationResult": "PASSED",
         "verifiedLevels": [],
