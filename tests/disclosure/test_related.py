@@ -320,3 +320,10 @@ def test_a_sample_is_drawn_of_people():
     found = assess_disclosure(original, synthetic, control, sample=200)
     assert found.scores["n_examined"] == 200
     assert found.scores["leakage_detected"] in (False, None)
+
+
+def test_a_control_without_records_in_a_view_is_no_sample_of_the_same_people():
+    original, control, synthetic = thirds(120)
+    once = of_visits(control, table=control.children["visits"].table.drop_duplicates("patient"))
+    with pytest.raises(InvalidTableError, match="Nobody of the control has records in the view 'histories of visits'"):
+        assess_disclosure(original, synthetic, once)
