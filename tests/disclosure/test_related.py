@@ -323,7 +323,7 @@ def test_a_sample_is_drawn_of_people():
 
 
 def test_a_control_without_records_in_a_view_is_no_sample_of_the_same_people():
-    original, control, synthetic = thirds(120)
+    original, control, synthetic = thirds(400)
     once = of_visits(control, table=control.children["visits"].table.drop_duplicates("patient"))
     with pytest.raises(InvalidTableError, match="Nobody of the control has records in the view 'histories of visits'"):
         assess_disclosure(original, synthetic, once)
