@@ -1,6 +1,7 @@
 """Names of columns that are integers, tuples, repeated or no Unicode: one sentence from whatever takes a table."""
 
 import inspect
+import re
 import warnings
 
 import numpy as np
@@ -138,6 +139,8 @@ CALLS = {
 }
 NO_TABLE_OF_THE_USER = {
     # They take a result of another function, or the names of tables that are read later.
+    # Child checks its table with the others of RelatedTables, whose message names the table (tests/contract).
+    *("Child", "RelatedTables"),
     *("forget_in_basis", "Anonymization", "DisclosureAssessment", "LinkageAudit", "LinkerEvaluation"),
     *(
         "MembershipAssessment",
@@ -170,7 +173,8 @@ def takes_a_table(public):
     for function in own:
         if inspect.isfunction(function):
             parameters = inspect.signature(function).parameters.values()
-            if any("DataFrame" in str(parameter.annotation) for parameter in parameters):
+            # `Table` is a frame or RelatedTables.
+            if any(re.search("DataFrame|Table$|~Table", str(each.annotation)) for each in parameters):
                 return True
     return False
 

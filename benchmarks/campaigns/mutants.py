@@ -28,7 +28,7 @@ GATE, WAIVERS = "tests/release/test_gate.py", "tests/release/test_waivers.py"
 LINKS, LINKED = "tests/release/test_row_links.py", "tests/orchestration/test_linked_rows.py"
 LEAKAGE, POLICY = "tests/release/test_leakage.py", "tests/release/test_policy.py"
 REGISTER, WITHHELD = "tests/release/test_register.py", "tests/release/test_withheld.py"
-REPORT, CONVERSION = "tests/release/test_report.py", "tests/contract/test_conversion.py"
+RATED, CONVERSION = "tests/release/test_ratings.py", "tests/contract/test_conversion.py"
 EXAMINED, DURABLE = "tests/disclosure/test_column_examination.py", "tests/storage/test_durable_files.py"
 RUNS, RECORDS = "tests/orchestration/test_gate_holds.py", "tests/orchestration/test_records_assessments.py"
 ANONYMIZED, BUDGET = "tests/orchestration/test_anonymized_release.py", "tests/orchestration/test_budget_reset.py"
@@ -327,9 +327,9 @@ MUTANTS = (
         ("n_tried_before > MOST_OTHER_SPLITS", "n_tried_before > 9", f"{DISCLOSED} -k splits_are_not"),
         ('is_tested_together", not splits.untested', 'is_tested_together", True', f"{DISCLOSED} -k tested_before"),
         # The report.
-        ("score > SMALL_SCORE:", "score >= SMALL_SCORE:", REPORT),
-        ("SMALL_SCORE = 0.3\n", "SMALL_SCORE = 0.29\n", REPORT),
-        ("SMALL_SCORE = 0.3\n", "SMALL_SCORE = 0.31\n", REPORT),
+        ("privacy_risk_score <= (0.1 if", "privacy_risk_score < (0.1 if", RATED),
+        ("(0.1 if is_for_others else 0.3)", "(0.1 if is_for_others else 0.29)", RATED),
+        ("(0.1 if is_for_others else 0.3)", "(0.1 if is_for_others else 0.31)", RATED),
     ),
     *_of(
         "disclosure",

@@ -220,6 +220,7 @@ RARE = _promise(
     not_better=(MORE, DILUTION, PARTS, NOTATION, ONE_TO_ONE),
 )
 OF_WORTH = _promise(none={**dict.fromkeys(EVERYTHING, WORTH), OWNER: BY_COLUMN})
+OF_RULES = _promise(none=dict.fromkeys(EVERYTHING, "a rule judges values as they are written, and protects nobody"))
 OF_THE_LEDGER = _promise(equal=EVERYTHING)
 """Figures that are read from the ledger, not from a table."""
 OF_CLASSES = _promise(equal=(UNITS, SPELLING, DIGITS, KINDS, ONE_TO_ONE), not_better=(NOTATION,))
@@ -257,6 +258,7 @@ PROMISES: Mapping[str, Promise] = {
     "inference_excess": GUESSES,
     "membership_advantage_upper": UPPER_END,
     "rare_values_released": RARE,
+    "rule_violations": OF_RULES,
 }
 """What each metric promises; a new one of another assessment is added here, for every family of its side."""
 

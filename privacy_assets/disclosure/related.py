@@ -160,7 +160,7 @@ def assess_related(
     report = workers.counter("permutations", n_divisions)
     sums = sums_to_decide(whole, n_own, n_divisions, weights, LEVEL, divisions, report)
     p = p_values(sums)
-    adjusted = adjusted_p_values(weights * p)
+    adjusted = adjusted_p_values(p * weights)
     report = workers.counter("comparison of originals and controls", n_divisions)
     split = compare_tables([view.compared for view in views], is_original, n_divisions, divisions, report)
     effect = PlantedPeople(views, workers, others)

@@ -1,5 +1,6 @@
 """Values of few people: counted in what leaves, and redrawn before a synthesizer learns them."""
 
+import hashlib
 import json
 from dataclasses import asdict
 
@@ -14,6 +15,7 @@ from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_ent
 from privacy_assets.disclosure.rare_values import RareColumn, RareValues, count_rare_values
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.formats.cards import CARDS
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -243,7 +245,7 @@ def people_with_a_rare_job(n_people=300):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_embedded_synthesizers_reproduce_no_value_of_few_people(method):
     table, person = people_with_a_rare_job()
-    made, redrawn = make_synthetic_records(table, method, 5000, 1, None, person)
+    made, redrawn, _ = make_synthetic_records(table, method, 5000, 1, None, person)
     assert set(made["job"].dropna()) == {"cook", "nurse", "smith"}
     assert set(made["site"]) == {"north", "south"}
     assert made["job"].isna().any()
@@ -342,6 +344,10 @@ def problems_of(tmp_path, figures, columns=RECORD.columns, verdicts=None):
     manifest = json.loads(path.read_text())
     changes = {"figures": {**SCORE, **figures}, "columns": list(columns), "verdicts": verdicts or manifest["verdicts"]}
     forged = manifest | changes | {MANIFEST_KEY: manifest_entries(RELEASED, list(columns), "synthetic", {})}
+    for name, made_of in CARDS.items():
+        card = json.dumps(made_of(forged)).encode()
+        (written / name).write_bytes(card)
+        forged["files"][name] = {"sha256": hashlib.sha256(card).hexdigest(), "bytes": len(card)}
     path.write_text(json.dumps(forged | {"digest": digest_of(forged)}))
     return "; ".join(verify_release(written, max_bytes=None).problems)
 

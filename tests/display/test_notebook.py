@@ -130,7 +130,8 @@ def test_every_result_with_a_table_shows_figures():
     shown = {one.__name__ for one in found if issubclass(one, ShowsFigures)}
     assert {"Anonymization", "MpuccAssessment", "ReleaseOptions"} <= shown
     public = {each for each in PUBLIC.values() if inspect.isclass(each)}
-    assert not {one.__name__ for one in found & public} - shown
+    # These have a representation of their own, which counts rows.
+    assert not {one.__name__ for one in found & public} - shown - {"Child", "RelatedTables"}
 
 
 def test_labels_leave_out_the_columns_that_repeat_them(results):

@@ -8,6 +8,7 @@ import pytest
 
 from privacy_assets.definitions import RELEASES, quickstart_definitions
 from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.release.manifest import CARD_FILES
 from tests.orchestration import faster_runs
 from tests.orchestration.project import INSTANCE_CONFIGURATION
 from tests.spark_server import spark_server
@@ -48,7 +49,8 @@ def _left(directory):
     (path,) = paths
     manifest = json.loads(path.read_text())
     same = {name: value for name, value in manifest.items() if name not in OF_THE_RUN}
-    same["files"] = {name: each for name, each in manifest["files"].items() if name != "report.html"}
+    of_the_run = ("report.html", *CARD_FILES)
+    same["files"] = {name: each for name, each in manifest["files"].items() if name not in of_the_run}
     return same, manifest["engine"], pd.read_parquet(path.parent / f"{manifest['stage']}.parquet")
 
 

@@ -335,7 +335,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
             "Bar chart: synthetic records that single out a real one",
             "Bar chart: figures against their limits",
         ),
-        "anonymized": ("Semantic risk if columns were forgotten", "Classes as rectangles", "Advice on failed limits"),
+        "anonymized": ("Semantic risk if columns were forgotten", "Classes as rectangles", "Open points"),
     }
     for side, parts in shown.items():
         page = (project.releases(side=side)[0] / "report.html").read_text()
