@@ -1,7 +1,6 @@
 """Names of columns that are integers, tuples, repeated or no Unicode: one sentence from whatever takes a table."""
 
 import inspect
-import re
 import warnings
 
 import numpy as np
@@ -174,7 +173,7 @@ def takes_a_table(public):
         if inspect.isfunction(function):
             parameters = inspect.signature(function).parameters.values()
             # `Table` is a frame or RelatedTables.
-            if any(re.search("DataFrame|Table$|~Table", str(each.annotation)) for each in parameters):
+            if any("DataFrame" in str(each.annotation) or str(each.annotation) == "Table" for each in parameters):
                 return True
     return False
 
