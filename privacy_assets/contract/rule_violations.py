@@ -49,7 +49,7 @@ class RuleViolations:
         found = sorted(found, key=lambda each: -each[1])
         more = f", and {len(found) - MOST_RULES_NAMED} more" if len(found) > MOST_RULES_NAMED else ""
         said = ", ".join(f"{name!r}: {n:,}" for name, n in found[:MOST_RULES_NAMED])
-        left = f"not judged, on generalized or removed columns: {len(self.not_judged)} rules" if self.not_judged else ""
+        left = f"rules on generalized or removed columns, not judged: {len(self.not_judged)}" if self.not_judged else ""
         return self.problem or "; ".join(filter(None, [f"records by rule: {said}{more}" if found else "", left]))
 
     def to_json(self) -> dict[str, Any]:
