@@ -23,7 +23,8 @@ import pandas as pd
 
 from benchmarks.measurements import Measurements, add_json_option
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.rules import Columns, read_rules, violations
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import read_rules, violations
 from privacy_assets.errors import ContractError, InvalidSettingError
 from privacy_assets.examples import rand_hie
 from privacy_assets.synthesis.synthesize import make_synthetic_records

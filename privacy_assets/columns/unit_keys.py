@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
 from privacy_assets.columns.place_names import names_a_place
 
@@ -146,9 +147,7 @@ def _unit_key(
 
 
 def _is_measure(kind: Any, codes: Codes) -> bool:
-    types = pd.api.types
-    is_number = types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind)
-    return bool((is_number or types.is_datetime64_any_dtype(kind)) and codes.max() + 1 >= FEWEST_MEASURED)
+    return kind_of_dtype(kind) in ("number", "datetime") and bool(codes.max() + 1 >= FEWEST_MEASURED)
 
 
 def _numbered(codes: Codes) -> Codes:

@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
-from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.coding import kind_of_dtype, read_column
 from privacy_assets.columns.column_names import problem_of_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -200,8 +199,7 @@ def _check_columns(tables: RelatedTables) -> None:
         if child.order is not None:
             _require_column(f"order of child {name!r}", child.order, name, child.table)
             dtype = child.table[child.order].dtype
-            is_number = types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype)
-            if child.order == child.key or not (is_number or types.is_datetime64_any_dtype(dtype)):
+            if child.order == child.key or kind_of_dtype(dtype) not in ("number", "datetime"):
                 raise InvalidSettingError(
                     f"`order` of child {name!r} is {child.order!r}, a column of type {dtype_name(dtype)}. Expected "
                     "integers, floats or datetimes, and another column than the key. Nothing was done."

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from privacy_assets.contract.rules import Columns, Rule, violations
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import Rule, violations
 from privacy_assets.errors import InvalidTableError
 
 RULES: Final = "rules"

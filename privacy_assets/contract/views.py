@@ -6,19 +6,20 @@ can be compared.
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
+from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.contract.related import PEOPLE, RelatedTables
 
 DIGITS = 6
-"""Significant digits of means, so that they do not depend on the order of rows."""
+"""Significant digits of means."""
 
 
 def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
@@ -84,9 +85,8 @@ def _totals(tables: RelatedTables, name: str) -> pd.DataFrame:
     found: dict[str, Any] = {f"rows of {name}": np.bincount(whose, minlength=n_people)}
     for column in child.columns:
         values = child.table[column].reset_index(drop=True)
-        if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
-            means = values.astype("Float64").groupby(whose).mean().reindex(range(n_people))
-            found[f"mean {column} of {name}"] = _rounded(np.asarray(means.to_numpy(np.float64, na_value=np.nan)))
+        if kind_of_dtype(values.dtype) == "number":
+            found[f"mean {column} of {name}"] = _means(values, whose, n_people)
         else:
             found[f"most frequent {column} of {name}"] = _most_frequent(values, whose, n_people)
     if child.order is not None:
@@ -106,11 +106,16 @@ def _most_frequent(values: pd.Series[Any], whose: NDArray[np.intp], n_people: in
     return of_code.reindex(most).reset_index(drop=True)
 
 
-def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    sizes = np.where(np.isfinite(numbers) & (numbers != 0), np.abs(numbers), 1.0)
-    decimals = DIGITS - 1 - np.floor(np.log10(sizes))
-    above, below = 10.0 ** np.maximum(-decimals, 0), 10.0 ** np.maximum(decimals, 0)  # Both are exact.
-    return np.asarray(np.rint(numbers / above * below) / below * above, np.float64)
+def _means(values: pd.Series[Any], whose: NDArray[np.intp], n_people: int) -> NDArray[np.float64]:
+    """Return the mean of each person, of exact sums, because a mean must not depend on the order of rows."""
+    numbers = values.to_numpy(np.float64, na_value=np.nan)
+    rows = np.flatnonzero(np.isfinite(numbers))
+    rows = rows[np.argsort(whose[rows], kind="stable")]
+    people, starts = np.unique(whose[rows], return_index=True)
+    found = np.full(n_people, np.nan)
+    for person, own in zip(people, np.split(numbers[rows], starts[1:]), strict=False):
+        found[person] = float(f"{fsum(own) / len(own):.{DIGITS}g}")
+    return found
 
 
 def _nullable(table: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.contract.rules import Columns, read_rules
+from privacy_assets.columns.coding import kind_of_dtype
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import read_rules
 from privacy_assets.drafting.described import TEMPLATES
 from privacy_assets.errors import InvalidSettingError
 
@@ -73,7 +75,9 @@ def _holds(own: ProposedRule, table: pd.DataFrame) -> bool:
 
 def _orders(table: pd.DataFrame, names: Sequence[str], people: Any) -> Iterator[ProposedRule]:
     shuffled = np.random.default_rng(0).permutation(len(table))
-    for one, other in combinations([name for name in names if _has_order(table[name])], 2):
+    for one, other in combinations(
+        [name for name in names if kind_of_dtype(table[name].dtype) in ("number", "datetime")], 2
+    ):
         are_times = [types.is_datetime64_any_dtype(table[name].dtype) for name in (one, other)]
         zones = {getattr(table[name].dtype, "tz", None) is None for name in (one, other)}
         words = [set(WORD.findall(name.casefold())) for name in (one, other)]
@@ -186,11 +190,6 @@ def _implications(has: NDArray[np.bool_]) -> list[tuple[int, int]]:
         for place in np.flatnonzero(closed)
         if place != own[0]
     ]
-
-
-def _has_order(column: pd.Series[Any]) -> bool:
-    is_number = types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
-    return bool(is_number or types.is_datetime64_any_dtype(column.dtype))
 
 
 def _where(compared: pd.Series[Any]) -> NDArray[np.bool_]:

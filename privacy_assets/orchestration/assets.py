@@ -16,7 +16,8 @@ import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
-from privacy_assets.contract.rules import Columns, rules_on, violations
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import rules_on, violations
 from privacy_assets.disclosure.declared_unit import UnitExamination, examine_unit
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError

@@ -17,8 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.coding import people_of_values
-from privacy_assets.contract.rules import Columns, Rule
+from privacy_assets.columns.coding import kind_of_dtype, people_of_values
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import Rule
 from privacy_assets.errors import InvalidTableError
 
 MOST_ROUNDS: Final = 20
@@ -45,7 +46,7 @@ class Join(NamedTuple):
     def into(self, table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
         """Add the determined column; a code that no donor has is replaced by the nearest number, or that of any."""
         found, donors = table[self.code], self.donors[self.code]
-        if types.is_datetime64_any_dtype(found.dtype) or _is_number(found.dtype):
+        if kind_of_dtype(found.dtype) in ("number", "datetime"):
             found = _nearest(found, donors.dropna().drop_duplicates().sort_values())
         both = pd.concat([donors.astype(object), found.astype(object)])
         place = pd.factorize(both, use_na_sentinel=False)[0]
@@ -178,17 +179,13 @@ def _summed(table: pd.DataFrame, parts: Sequence[str], total: str) -> pd.Series[
     return old
 
 
-def _is_number(dtype: Any) -> bool:
-    return bool(types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype))
-
-
 def _nearest(found: pd.Series[Any], known: pd.Series[Any]) -> pd.Series[Any]:
     """Return the nearest known number or time of each, because they are also drawn between observed ones."""
     if known.empty:
         return found
 
     def index(column: pd.Series[Any]) -> Any:
-        return pd.Index(column.to_numpy(np.float64) if _is_number(column.dtype) else column)
+        return pd.Index(column.to_numpy(np.float64) if kind_of_dtype(column.dtype) == "number" else column)
 
     present = found.dropna()
     place = index(known).get_indexer(index(present), method="nearest")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
+from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.contract.views import related_views
@@ -114,8 +114,7 @@ def _consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[
     is_next = whose[1:] == whose[:-1]
     for column in tables.children[name].columns:
         own, known = content[column].iloc[order], like.children[name].table[column]
-        is_number = types.is_numeric_dtype(known.dtype) and not types.is_bool_dtype(known.dtype)
-        if is_number or types.is_datetime64_any_dtype(known.dtype):
+        if kind_of_dtype(known.dtype) in ("number", "datetime"):
             found[column, True] = _rank_correlation(_numbers(own), np.sort(_numbers(known.dropna())), is_next)
         else:
             codes = pd.factorize(own)[0]
@@ -124,7 +123,7 @@ def _consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[
 
 
 def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
-    if types.is_datetime64_any_dtype(column.dtype):
+    if kind_of_dtype(column.dtype) == "datetime":
         column = column.astype("int64").where(column.notna())
     return column.to_numpy(np.float64, na_value=np.nan)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.rules import Columns, read_rules, violations
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import read_rules, violations
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from tests.reference.rules import as_text, breaks_sum, fewest_to_remove, value_of
 

@@ -4,6 +4,7 @@ Rows of the same moment must be equal, because their order is not defined here.
 """
 
 from collections import Counter
+from math import fsum
 
 
 def rows_in_order(person, rows, key, order):
@@ -21,7 +22,7 @@ def view_of_people(people, children):
             line[f"rows of {name}"] = len(own)
             for column in numbers:
                 known = [row[column] for row in own if row[column] is not None]
-                line[f"mean {column} of {name}"] = float(f"{sum(known) / len(known):.6g}") if known else None
+                line[f"mean {column} of {name}"] = float(f"{fsum(known) / len(known):.6g}") if known else None
             for column in others:
                 counted = Counter(row[column] for row in own if row[column] is not None)
                 most = max(counted.values(), default=0)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.contract.rules import Columns, read_rules, violations
+from privacy_assets.contract.rule_expressions import Columns
+from privacy_assets.contract.rules import read_rules, violations
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.synthesis.kept_rules import MOST_ROUNDS, keep_rules, plan_joins
 from privacy_assets.synthesis.synthesize import SYNTHESIZERS, make_synthetic_records, synthesize
