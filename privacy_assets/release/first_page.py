@@ -20,7 +20,9 @@ from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
-MOST_DECISIVE, MOST_POINTS, MOST_LINES, LINES_TO_SIGN = 3, 4, 37, 6
+MOST_DECISIVE, MOST_POINTS = 3, 4
+MOST_LINES, LINES_TO_SIGN = 37, 6
+"""Lines of texts that fit beside what is always there, and how many more where nobody signs, on a refusal."""
 LINE, LINE_BESIDE, MARK = 95, 80, 45
 """Small letters of a line, of one beside a question, and of the mark of a figure; wide letters count twice."""
 LENGTHS = (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.formats.attestation import ATTESTATIONS, write_attestations
 from privacy_assets.release.formats.cards import CARDS
 from privacy_assets.release.manifest import parse_manifest, read_manifest_bytes
@@ -37,9 +37,7 @@ def remake_cards(
     directory, output = Path(directory).resolve(), Path(output).absolute()
     signer = None if key is None else load_signer(key)
     found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
-    if not found.verified:
-        why = "; ".join(found.problems) or f"it was {found.withdrawn}"
-        raise InvalidTableError(f"The release in {str(directory)!r} does not verify: {why}. Nothing was made.")
+    found.require("Nothing was made.")
     if output.resolve().is_relative_to(directory):
         raise InvalidSettingError(
             f"The output {str(output)!r} is in the release, which would then no longer verify. Name a directory "

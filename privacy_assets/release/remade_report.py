@@ -37,9 +37,7 @@ def remake_report(
     """
     directory = Path(directory).resolve()
     found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
-    if not found.verified:
-        why = "; ".join(found.problems) or f"it was {found.withdrawn}"
-        raise InvalidTableError(f"The release in {str(directory)!r} does not verify: {why}. No report was made.")
+    found.require("No report was made.")
     problem = ""
     try:
         manifest = read_manifest(directory)

@@ -124,6 +124,12 @@ class ReleaseVerification:
         """Whether no problem was found, and the release was not withdrawn."""
         return not self.problems and not self.withdrawn
 
+    def require(self, undone: str) -> None:
+        """Raise InvalidTableError with what was found, and what was not done, unless the release is verified."""
+        if not self.verified:
+            why = "; ".join(self.problems) or f"it was {self.withdrawn}"
+            raise InvalidTableError(f"The release in {str(self.directory)!r} does not verify: {why}. {undone}")
+
 
 def verify_release(
     directory: Path,
