@@ -16,6 +16,7 @@ _PUBLIC_NAMES = {
     "Candidate": "orchestration.settings.options",
     "Cart": "synthesis.cart",
     "Child": "contract.related",
+    "ChildTable": "orchestration.settings.children",
     "ConflictError": "errors",
     "ContractDraft": "drafting.draft",
     "ContractError": "errors",

@@ -287,9 +287,9 @@ class TableContract:
             warnings.warn(f"{UNKNOWN_UNIT}: rows are taken for people, and no release is made of them.", stacklevel=2)
         return self.with_people(self.check(table))
 
-    def check(self, table: pd.DataFrame) -> pd.DataFrame:
+    def check(self, table: pd.DataFrame, subject: str = "The table") -> pd.DataFrame:
         """Check a source table like `admit`, and return all of its columns converted, as the unit is judged on them."""
-        return self._validate(table, self.columns, "The table")
+        return self._validate(table, self.columns, subject)
 
     def with_people(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the released columns of converted rows, and the person of each row as codes."""
@@ -319,7 +319,7 @@ class TableContract:
         if failures:
             raise broken_contract("The table", failures)
 
-    def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
+    def admit_synthetic(self, table: pd.DataFrame, subject: str = "The synthetic table") -> pd.DataFrame:
         """Check a synthetic table: exactly the released columns, with the same types, ranges and checks of columns.
 
         Rules are not asked of it: their violations are counted (`privacy_assets.contract.rules`).
@@ -329,7 +329,7 @@ class TableContract:
         ContractError
             If the table violates the contract; all violations are counted by column and check.
         """
-        return self._validate(table, self.released_columns, "The synthetic table", with_rules=False)
+        return self._validate(table, self.released_columns, subject, with_rules=False)
 
     def describe(self) -> list[dict[str, str | bool]]:
         """Describe the columns without values, JSON-able."""

@@ -6,8 +6,9 @@ has the key of its person, and nothing of the keys is released.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,12 +19,16 @@ from privacy_assets.columns.coding import kind_of_dtype, read_column
 from privacy_assets.columns.column_names import problem_of_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.fingerprint import fingerprint
 
 PEOPLE: Final = "people"
 """Name of the table of people, which no child can have."""
 MOST_TABLES: Final = 8
 MOST_LEVELS: Final = 2
 """Levels below the people that have an honest order of drawing; more than one is not built yet."""
+RELATED_KIND: Final = "RelatedTables"
+"""Kind of artifacts with all tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,6 +114,57 @@ class RelatedTables:
         """Columns of the people that number them: the person and all keys."""
         return {self.person, *(child.key for child in self.children.values())}
 
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name, the people first."""
+        return {PEOPLE: self.people, **{name: child.table for name, child in self.children.items()}}
+
+    @property
+    def links(self) -> dict[str, dict[str, str | None]]:
+        """How each child belongs to the people, as JSON values."""
+        return {name: {"parent": own.of, "key": own.key, "order": own.order} for name, own in self.children.items()}
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The column of each table with the person of a row."""
+        return {PEOPLE: self.person, **{name: child.key for name, child in self.children.items()}}
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the tables as a whole: SHA-256 over the person, the links and all their fingerprints."""
+        return self.to_artifact().digest
+
+    def to_artifact(self) -> Artifact:
+        """Write all tables; the digest of the artifact is `content`."""
+        return self._artifact
+
+    @cached_property
+    def _artifact(self) -> Artifact:
+        return artifact_of(self.tables, self.person, self.links)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> RelatedTables:
+        """Read the output of :meth:`to_artifact`."""
+        links, tables = artifact.header["links"], artifact.frames
+        children = {name: Child(tables[name], own["key"], own["order"], own["parent"]) for name, own in links.items()}
+        return cls(tables[PEOPLE], children, artifact.header["person"])
+
+    def renumbered(self) -> RelatedTables:
+        """Return the tables with the people numbered from 1 in their order, and rows in the order of their people."""
+        numbers = np.arange(1, len(self.people) + 1)
+        children = {}
+        for name, child in self.children.items():
+            order = np.argsort(self.whose[name], kind="stable")
+            table = child.table.iloc[order].assign(**{child.key: numbers[self.whose[name][order]]})
+            children[name] = replace(child, table=table.reset_index(drop=True))
+        people = self.people.assign(**dict.fromkeys(self.identifiers, numbers)).reset_index(drop=True)
+        return replace(self, people=people, children=children)
+
+    def map(self, change: Callable[[str, pd.DataFrame], pd.DataFrame]) -> RelatedTables:
+        """Return the tables, each changed by a function of its name and itself that keeps all rows and keys."""
+        children = {name: replace(own, table=change(name, own.table)) for name, own in self.children.items()}
+        return replace(self, people=change(PEOPLE, self.people), children=children)
+
     def take(self, places: NDArray[np.intp]) -> RelatedTables:
         """Return the people at some places of ``people``, which must differ, in this order, with all their rows."""
         is_taken = np.zeros(len(self.people), np.bool_)
@@ -130,6 +186,46 @@ class RelatedTables:
     def __repr__(self) -> str:
         rows = "".join(f", {len(child.table):,} rows of {name!r}" for name, child in self.children.items())
         return f"<RelatedTables {len(self.people):,} people{rows}>"
+
+
+def named(table: str, column: str) -> str:
+    """Return the name of a column among those of all tables."""
+    return f"{table}: {column}"
+
+
+def content_of(table: pd.DataFrame | RelatedTables) -> str:
+    """Return the fingerprint of a table, or of related tables as a whole."""
+    return table.content if isinstance(table, RelatedTables) else fingerprint(table)
+
+
+def artifact_of(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping[str, Mapping[str, Any]]) -> Artifact:
+    """Return the artifact of tables and their links, which need not belong together."""
+    return Artifact(RELATED_KIND, {"person": person, "links": {name: dict(own) for name, own in links.items()}}, tables)
+
+
+def broken_links(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return why tables are not those of people who are numbered from 1 on, with rows in their order; with counts."""
+    people, problems = tables[PEOPLE], []
+    for key in dict.fromkeys([person, *(own["key"] for own in links.values())]):
+        if key not in people.columns:
+            problems.append(f"{PEOPLE!r} has no {key!r}")
+            continue
+        own = people[key]
+        if n_repeated := int(own.duplicated().sum()):
+            problems.append(f"{n_repeated:,} rows of {PEOPLE!r} repeat a {key!r}")
+        elif own.tolist() != list(range(1, len(own) + 1)):
+            problems.append(f"the {key!r} of {PEOPLE!r} are not the numbers from 1 to {len(own):,} in their order")
+    for name, link in links.items():
+        key = link["key"]
+        if name not in tables or key not in tables[name].columns:
+            problems.append(f"{name!r} has no {key!r}")
+            continue
+        own = tables[name][key]
+        if key in people.columns and (n_orphans := int((~own.isin(people[key])).sum())):
+            problems.append(f"{n_orphans:,} rows of {name!r} have a {key!r} that nobody in {PEOPLE!r} has")
+        elif not own.is_monotonic_increasing:
+            problems.append(f"the rows of {name!r} are not in the order of their people")
+    return problems
 
 
 def refuse_with_related(**given: object) -> None:

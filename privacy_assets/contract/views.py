@@ -6,6 +6,7 @@ can be compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
@@ -50,6 +51,16 @@ def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
         views[PEOPLE] = beside(views[PEOPLE], _totals(tables, name))
         views |= _of_child(tables, name, own)
     return views
+
+
+def columns_of_views(tables: Sequence[RelatedTables]) -> dict[str, tuple[str, ...]]:
+    """Return the columns, without the person, of each view that has columns, and records of all tables."""
+    few = related_views(tables[0].take(np.arange(min(1, len(tables[0].people)))))
+    found = {name: tuple(map(str, view.columns.drop(tables[0].person))) for name, view in few.items()}
+    for child in tables[0].children:
+        if any(np.bincount(own.whose[child]).max(initial=0) < 2 for own in tables):
+            del found[f"histories of {child}"]
+    return {name: columns for name, columns in found.items() if columns}
 
 
 def _of_child(tables: RelatedTables, name: str, people: pd.DataFrame) -> dict[str, pd.DataFrame]:

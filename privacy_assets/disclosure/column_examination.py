@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.coding import kind_of_dtype
+from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.disclosure.text_shapes import (
     CODES,
     CONTINUOUS,
@@ -163,12 +164,21 @@ def repeats_as_observed(described: Mapping[str, Any]) -> bool:
 
 
 def examine_columns(
-    table: pd.DataFrame, roles: Mapping[str, str], person: str | None = None
+    table: pd.DataFrame | RelatedTables, roles: Mapping[str, str], person: str | None = None
 ) -> tuple[ColumnExamination, ...]:
     """Examine those columns of ``roles`` that a table has, in their order.
 
-    ``person`` is the column with the person of each row; without it each row counts as a person.
+    ``person`` is the column with the person of each row; without it each row counts as a person. Columns of related
+    tables are `named` with their table, and their keys are the people.
     """
+    if isinstance(table, RelatedTables):
+        found = []
+        for name, own in table.tables.items():
+            asked = {column: roles[each] for column in map(str, own) if (each := named(name, column)) in roles}
+            found += [
+                replace(each, column=named(name, each.column)) for each in examine_columns(own, asked, table.keys[name])
+            ]
+        return tuple(found)
     people = None if person is None or person not in table.columns else pd.factorize(table[person])[0]
     return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.disclosure.column_examination import (
     UNSHARED,
     ColumnExamination,
@@ -102,16 +103,19 @@ def decide_on(
 
 
 def manifest_entries(
-    table: pd.DataFrame, described: Sequence[Mapping[str, Any]], side: str, acknowledged: Mapping[str, str]
+    table: pd.DataFrame | RelatedTables,
+    described: Sequence[Mapping[str, Any]],
+    side: str,
+    acknowledged: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Examine the unchanged columns of a released table, counting each record as a person."""
+    """Examine the unchanged columns of a released table, counting each record as a person unless keys show people."""
     return [
         each.to_json() | {"leaves_as_is": acknowledged.get(each.column)}
         for each in examine_columns(table, columns_that_leave(described, side))
     ]
 
 
-def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+def recorded_problems(table: pd.DataFrame | RelatedTables, manifest: Mapping[str, Any]) -> list[str]:
     """Examine a released table again, and return the differences from the manifest.
 
     Findings are compared only if this version of the package wrote the manifest.

@@ -19,6 +19,8 @@ LIVE_CLASSES: Pruning = "live_classes"
 MUTUAL_INFORMATION: Pruning = "mutual_information"
 # Closer to 1, a normal quantile is meaningless for the figures here, and finally infinite.
 MAX_CONFIDENCE_LEVEL = 0.999_999
+MOST_COLUMNS_OF_VIEW = 3
+"""Columns of the largest combinations in views of related tables: wide views need no larger ones, and have no limit."""
 
 
 @dataclass(frozen=True)

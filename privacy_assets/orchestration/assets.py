@@ -45,6 +45,7 @@ from privacy_assets.orchestration.shown.limit_bars import limits_metadata
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
+    CHECKS_OF_STAGES,
     RESOURCES,
     asset_arguments,
     blocking_check,
@@ -69,11 +70,6 @@ from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.synthesis.synthetic_people import admit_synthetic
 
 VIOLATED = "records_that_violate_a_rule"
-CHECKS_OF_STAGES = {
-    "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
-    "no_person_is_on_both_sides": "No person that the synthesizer may see is in the control.",
-    "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
-}
 
 
 def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:

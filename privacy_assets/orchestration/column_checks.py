@@ -1,6 +1,6 @@
 """The checks at the source on columns that are released unchanged, and on whose the rows are, and their evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -8,12 +8,14 @@ import pandas as pd
 
 from privacy_assets.anonymity.links import find_links
 from privacy_assets.columns.spelling import factorize_keys
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
-from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination, decide_on_unit
+from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.evidence.row_links import with_links
+from privacy_assets.orchestration.evidence.units import decide_on_units
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
@@ -35,13 +37,13 @@ def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
 
 
 def check_columns(
-    release: ReleaseSettings, stage: str, table: pd.DataFrame, sides: Sequence[str]
+    release: ReleaseSettings, stage: str, table: pd.DataFrame | RelatedTables, sides: Sequence[str]
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the check on identifying columns; raise if one of them has no reason in the contract."""
     by_side = {side: release.columns_leaving(side) for side in sides}
     roles = {name: role for own in by_side.values() for name, role in own.items()}
     examined = examine_columns(table, roles, release.contract.person)
-    acknowledged = release.contract.acknowledged
+    acknowledged = release.acknowledged
     decision = decide_on("identifying", [stage], {stage: examined}, acknowledged)
     sides_of = {each.column: [side for side in sides if each.column in by_side[side]] for each in examined}
     yield dg.AssetCheckResult(
@@ -60,15 +62,23 @@ def unit_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
     return blocking_check(release, stage, UNIT_CHECK, UNIT_DESCRIPTION)
 
 
-def check_unit(release: ReleaseSettings, stage: str, examined: UnitExamination) -> Iterator[dg.AssetCheckResult]:
-    """Yield the check on whose the rows are; raise if they seem to be of other people than the contract declares."""
-    decision = decide_on_unit({stage: examined}, release.contract, release.policy.use_case)
+def check_unit(
+    release: ReleaseSettings, stage: str, examined: UnitExamination | Mapping[str, UnitExamination]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the check on whose the rows are; raise if they seem to be of other people than the contract declares.
+
+    Of related tables, each was ``examined``.
+    """
+    by_table = examined if isinstance(examined, Mapping) else {"": examined}
+    decision = decide_on_units(release, stage, by_table)
     said = f"In {stage}, {decision.reason}"
     yield dg.AssetCheckResult(
         check_name=UNIT_CHECK,
         asset_key=release.key(stage),
         passed=decision.passed,
-        metadata={"findings": dg.MetadataValue.json([each.to_json() for each in examined.findings])},
+        metadata={
+            "findings": dg.MetadataValue.json([each.to_json() for own in by_table.values() for each in own.findings])
+        },
         description=f"{said}; {decision.doubts}" if decision.doubts else said,
     )
     if not decision.passed:
@@ -143,7 +153,7 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         gathered.evidence,
         examined=examined,
         must_be_examined=(gathered.evidence.stage, origin),
-        acknowledged=release.contract.acknowledged,
+        acknowledged=release.acknowledged,
     )
     if side == "anonymized" and release.is_of_originals:
         source = gathered.found.get("original")  # The rows of classes are those of this table.

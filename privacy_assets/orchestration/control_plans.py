@@ -188,9 +188,7 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
     if "synthetic" not in release.sides:
         return {}
     n_original, n_control = (_count_people(release, table) for table in (original, control))
-    refused = _refusal_of_split(release, n_original, n_control)
-    if refused:
-        raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
+    require_large_enough(release, n_original, n_control)
     if not (n_original and n_control):
         return {}
     if not release.assesses(DISCLOSURE):
@@ -205,6 +203,13 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
         "control": _reveals(release, size),
         "control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
     }
+
+
+def require_large_enough(release: ReleaseSettings, n_original: int, n_control: int) -> None:
+    """Refuse a split with which the policy cannot decide on leakage."""
+    refused = _refusal_of_split(release, n_original, n_control)
+    if refused is not None:
+        raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
 
 
 def _without_plan(release: ReleaseSettings, n_people: int, said: str) -> dict[str, Any]:

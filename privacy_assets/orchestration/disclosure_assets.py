@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.related import content_of
 from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.display.progress_bar import StageProgress
@@ -21,7 +22,6 @@ from privacy_assets.pipeline.measure import assess_leakage, compared_tables
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
-from privacy_assets.storage.fingerprint import fingerprint
 
 MOST_COLUMNS, MOST_ROWS = 10, 1_000_000
 """Columns without which a leaking table is assessed again, and synthetic records of these assessments together."""
@@ -44,9 +44,13 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         if stage != "synthetic":
             generalized = Anonymization.from_artifact(inputs[stage])
         real_and_made = inputs["original"], inputs["synthetic"], inputs["control"]
-        tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
+        tables: Any
+        if release.related is None:
+            tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
+        else:
+            tables = tuple(map(release.related.as_compared, real_and_made))
         released = inputs["synthetic"] if generalized is None else generalized.table
-        made_of = {name: fingerprint(inputs[name]) for name in stands_on} | {stage: fingerprint(released)}
+        made_of = {name: content_of(inputs[name]) for name in stands_on} | {stage: content_of(released)}
         storage = storage_of(context, release)
         test = describe_test(storage, inputs, made_of)
         # Generalized records have other labels in each release.
@@ -56,9 +60,12 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         leaks = assessment.scores[LEAKAGE_DETECTED]
         record_test(storage, test._replace(leaks=leaks, together_with=list(before)))
         metadata = dict(_metadata(release, assessment))
-        if leaks:
+        if leaks and release.related is None:
+            original, compared, control = tables
             without = assess_without_columns(
-                *tables,
+                original,
+                compared,
+                control,
                 assessment,
                 release.disclosure_settings,
                 person=person,

@@ -41,6 +41,7 @@ from privacy_assets.orchestration.options_assets import release_options_asset
 from privacy_assets.orchestration.private.directories import require_separate
 from privacy_assets.orchestration.private.resources import private_resources, release_resources
 from privacy_assets.orchestration.private_synthesis_assets import noisy_model_asset
+from privacy_assets.orchestration.related_assets import related_assets
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -110,15 +111,16 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     for stage, each in release.sources.items():
         if isinstance(each, SparkSource):
             each.require_session(stage, release.engine)
-    assets = [] if release.source is None else [source_asset(release)]
+    assets = [] if release.source is None or release.related is not None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
-    assets += [split_assets(release)] if release.is_split else []
+    assets += [split_assets(release)] if release.is_split and release.related is None else []
     if "synthetic" in release.sides:
-        assets.append(synthetic_asset(release))
+        assets += [synthetic_asset(release)] if release.related is None else related_assets(release)
         assets += [] if release.private is None else [noisy_model_asset(release, release.private)]
         if release.generalize_synthetic is not None:
             assets.append(generalized_asset(release, "generalized_synthetic", "synthetic"))
-        assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
+        if release.related is None:
+            assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         limited = {limit.assessment for limit in release.policy.limits}
         measured = (each for each in (PRIVACY_BUDGET, RARE_VALUES, RULES) if each in limited)
         assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]

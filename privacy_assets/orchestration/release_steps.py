@@ -32,7 +32,6 @@ from privacy_assets.orchestration.shown.metadata import (
     RELEASE_DIRECTORY,
     VERDICTS,
     refusal_on_its_asset,
-    table_metadata,
     verdict_result,
     verdict_table,
 )
@@ -41,6 +40,7 @@ from privacy_assets.orchestration.stages import (
     RESOURCES,
     asset_arguments,
     blocking_check,
+    described_table,
     limit_checks_of,
     storage_of,
 )
@@ -53,7 +53,7 @@ from privacy_assets.orchestration.waiting import (
 )
 from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.release.drift import profile_table
-from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
+from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.formats.attestation import ATTESTATIONS
 from privacy_assets.release.gate import (
@@ -155,7 +155,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     stage = f"{side}_release"
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     tables = {
-        "synthetic": ("synthetic", release.synthetic_stage, *STAGES_ASSESSED),
+        "synthetic": ("synthetic", release.synthetic_stage, *release.stages_assessed),
         "anonymized": (release.source_of_anonymized, "anonymized", release.anonymized_stage),
     }[side]
 
@@ -282,12 +282,12 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         update_register(context, "release")
         yield dg.MaterializeResult(
             metadata=shown
-            | table_metadata(
+            | described_table(
+                release,
                 table,
                 content,
+                release.key(gathered.evidence.stage),
                 {each["column"]: each["role"] for each in gathered.columns},
-                (release.key(gathered.evidence.stage), {name: name for name in table.columns}),
-                release.contract.descriptions,
             )
             | {RELEASE_DIRECTORY: dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),

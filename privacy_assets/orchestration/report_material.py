@@ -38,7 +38,9 @@ def report_material(
     release = storage.release
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
-    if assessment is not None and assessment.scores["identification_rate"] is not None:
+    if release.related is not None:
+        notes.append("The effect of dropping columns was not measured, because the tables are related.")
+    elif assessment is not None and assessment.scores["identification_rate"] is not None:
         changes = _column_changes(storage, assessment, gathered) if release.report.column_changes else None
         if changes is None:
             reason = (
@@ -84,7 +86,7 @@ def release_record(
         figures=gathered.figures,
         columns=gathered.columns,
         refusals_before=n_refusals,
-        acknowledged=release.contract.acknowledged,
+        acknowledged=release.acknowledged,
         declaration=release.declaration,
         engine=engine_name(release.engine),
         options_compared=candidates_compared(storage),
@@ -134,7 +136,7 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
 
 def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Drawn]:
     yield draw_limits(decided)
-    if MPUCC in found:
+    if MPUCC in found and release.related is None:
         yield from map(found[MPUCC].drawn, ("sizes", "columns"))
     for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
         if isinstance(found.get(stage), Anonymization):

@@ -10,17 +10,22 @@ from typing import Any, TypeVar
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables, content_of
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.private.directories import not_about_one_partition
 from privacy_assets.orchestration.private.guard import log_openly
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.metadata import table_metadata
+from privacy_assets.orchestration.shown.metadata import related_metadata, table_metadata
 from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint
 
 GATE_CHECK = "release_gate"
+CHECKS_OF_STAGES = {
+    "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
+    "no_person_is_on_both_sides": "No person that the synthesizer may see is in the control.",
+    "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
+}
 PENDING_DIRECTORY = "pending"
 RESOURCES = {"private_tables", "release_store"}
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
@@ -88,31 +93,39 @@ def storage_of(context: Any, release: ReleaseSettings) -> Storage:
     return Storage(release, context.instance, resources.private_tables, resources.release_store, partition_key)
 
 
+def described_table(
+    release: ReleaseSettings,
+    table: pd.DataFrame | RelatedTables,
+    content: str,
+    made_of: dg.AssetKey | None,
+    roles: Mapping[str, str],
+) -> dict[str, Any]:
+    """Describe a table of a release, or related ones, by counts, columns and fingerprint, for metadata."""
+    if isinstance(table, RelatedTables):
+        return related_metadata(table, roles, release.descriptions)
+    lineage = None if made_of is None else (made_of, {name: name for name in table.columns})
+    return table_metadata(table, content, roles, lineage, release.descriptions)
+
+
 def stored_table(
     release: ReleaseSettings,
     stage: str,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
     more: dict[str, Any] | None = None,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return the result of a stage that makes a plain table; its data version is the fingerprint.
+) -> dg.MaterializeResult[Any]:
+    """Return the result of a stage that makes a plain table, or related ones; its data version is the fingerprint.
 
     ``made`` contains the settings and fingerprints that it was made with; ``made_of`` is the stage that its columns
     come from, and ``more`` is metadata that comes first.
     """
-    content = fingerprint(table)
+    content = content_of(table)
     return dg.MaterializeResult(
         asset_key=release.key(stage),
         value=table,
         metadata=(more or {})
-        | table_metadata(
-            table,
-            content,
-            release.contract.roles,
-            None if made_of is None else (release.key(made_of), {name: name for name in table.columns}),
-            release.contract.descriptions,
-        )
+        | described_table(release, table, content, None if made_of is None else release.key(made_of), release.roles)
         | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )

@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.related import content_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -13,7 +14,6 @@ from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, stored_artifact
 from privacy_assets.pipeline.settings.utility import SHARE_THAT_JUDGES, worth_stage
 from privacy_assets.release.evidence import SPLIT_STAGES
-from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.utility.assess import assess_utility
 from privacy_assets.utility.result import UtilityAssessment
@@ -37,7 +37,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
     def utility_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
         assessment = assess(release, inputs)
         released = inputs[stage]
-        made_of_tables = {name: fingerprint(inputs[name]) for name in made_of if name != "synthetic"}
+        made_of_tables = {name: content_of(inputs[name]) for name in made_of if name != "synthetic"}
         table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
         yield stored_artifact(
             assessment.to_artifact(),
@@ -45,7 +45,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
             | score_metadata(assessment.shown_scores)
             | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
-            {**made_of_tables, stage: fingerprint(table)},
+            {**made_of_tables, stage: content_of(table)},
         )
 
     return utility_stage
@@ -53,6 +53,9 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
 
 def _worth_of_synthetic(release: ReleaseSettings, tables: dict[str, Any]) -> UtilityAssessment:
     """Let people whom the synthesizer never saw judge the records."""
+    if release.related is not None:
+        sides = (tables["original"], tables["synthetic"], tables["control"])
+        return assess_utility(*sides, seed=release.utility_settings.seed)
     columns = list(release.contract.released_columns)
     released, model, hierarchies = tables["synthetic"], None, None
     if release.synthetic_stage != "synthetic":

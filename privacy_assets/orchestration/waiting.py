@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.evidence.decided import keep_rejections, kept_rejections, known_withdrawals
 from privacy_assets.orchestration.private.directories import from_project_root
@@ -67,7 +68,7 @@ def decide_on_withdrawals(storage: Storage, content: str) -> tuple[Verdict, ...]
 def wait_for_people(
     storage: Storage,
     side: str,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     content: str,
     record: ReleaseRecord,
     report: Callable[[], ReportMaterial],

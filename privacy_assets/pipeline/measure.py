@@ -9,6 +9,7 @@ import pandas as pd
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.masks import Exact
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, RuleViolations, count_rule_violations
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
@@ -159,12 +160,14 @@ def measure(
 
 def assess_leakage(
     release: Asked,
-    compared: Tables,
+    compared: Any,
     progress: Callable[[Any], None] | None = None,
     published_before: Sequence[pd.DataFrame] = (),
 ) -> DisclosureAssessment:
     """Test compared tables for disclosure with the settings of a release, and with what was published before."""
     asked: dict[str, Any] = asdict(release.disclosure_settings)
+    if isinstance(compared[0], RelatedTables):
+        return assess_disclosure(*compared, **asked, progress=progress)
     asked |= {"person": release.contract.person, "synthetic_person": release.synthetic_person}
     asked["published_before"] = [release.contract.as_compared(each) for each in published_before]
     return assess_disclosure(*compared, **asked, invented=release.invented, progress=progress)

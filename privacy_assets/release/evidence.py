@@ -151,6 +151,10 @@ class Evidence:
         What the declaration lacks; empty if it is complete, None if it was not read.
     has_person : bool
         Whether the contract has a person column, so that an mpUCC assessment must have counted people.
+    views : mapping of str to tuple of str
+        Of related tables, the columns of each view that an mpUCC assessment must have covered; empty for one table.
+    broken_links : sequence of str or None
+        Why related tables do not belong together as released ones must; None for one table.
     """
 
     side: str
@@ -180,3 +184,5 @@ class Evidence:
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     budget: BudgetEvidence | None = None
     splits: SplitEvidence | None = None
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    broken_links: Sequence[str] | None = None

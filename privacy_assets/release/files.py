@@ -16,6 +16,7 @@ import pandas as pd
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.contract.related import RelatedTables, content_of
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release import clock
@@ -38,6 +39,7 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.received_files import open_regular
+from privacy_assets.release.related_files import described_tables
 from privacy_assets.release.released_csv import write_csv
 from privacy_assets.release.signing import Signer, write_signature
 from privacy_assets.release.verification import MAX_BYTES, verify_release
@@ -52,7 +54,6 @@ from privacy_assets.storage.durable_files import (
     write_file,
     write_json,
 )
-from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
 from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
@@ -101,7 +102,7 @@ class ReleaseRecord:
 
 def write_release(
     directory: Path,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     content: str,
     record: ReleaseRecord,
     formats: Sequence[str] = ("parquet",),
@@ -111,6 +112,8 @@ def write_release(
     waiting: Path | None = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
+
+    Related tables are published together, each as one file.
 
     Everything is written to a temporary directory, read back, verified and renamed in one step. Earlier releases stay.
     Parquet is always written, because the fingerprint, ``content``, is verified on it. The signature exists before the
@@ -123,9 +126,8 @@ def write_release(
         If the content, or the content of the files as read back, is not what the verdicts admitted, or the policy
         requires a signature and there is no key.
     """
-    require_unique_text_names(table)
     table = _without_extras(table)
-    if not is_admitted(record.verdicts) or fingerprint(table) != content:
+    if not is_admitted(record.verdicts) or content_of(table) != content:
         raise InvalidTableError(
             "The table differs from the content that the gate admitted. Nothing was released. Materialize it again."
         )
@@ -166,7 +168,7 @@ def write_release(
 
 def write_waiting(
     directory: Path,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     content: str,
     record: ReleaseRecord,
     formats: Sequence[str],
@@ -181,7 +183,7 @@ def write_waiting(
 
 def write_manifest(
     directory: Path,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     content: str,
     record: ReleaseRecord,
     data: dict[str, Any],
@@ -211,9 +213,13 @@ def write_manifest(
 
 
 def _written_data(
-    directory: Path, table: pd.DataFrame, stage: str, formats: Sequence[str], rows_per_part: int
+    directory: Path, table: pd.DataFrame | RelatedTables, stage: str, formats: Sequence[str], rows_per_part: int
 ) -> dict[str, Any]:
     """Write the files of the data and return their entries in the manifest."""
+    if isinstance(table, RelatedTables):
+        for name, own in table.tables.items():
+            _write_table(directory / f"{name}.parquet", own, max(len(own), 1))
+        return {}
     parts = _write_table(directory / f"{stage}.parquet", table, rows_per_part)
     return parts | ({"csv": _write_csv(directory / f"{stage}.csv", table)} if "csv" in formats else {})
 
@@ -229,8 +235,11 @@ def _copied_data(waiting: Path, directory: Path) -> dict[str, Any]:
     return {name: manifest[name] for name in ("parts", "csv") if name in manifest}
 
 
-def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
+def _without_extras(table: Any) -> Any:
     """Return the table without unused categories and attributes, which the fingerprint does not cover."""
+    if isinstance(table, RelatedTables):
+        return table.map(lambda _, own: _without_extras(own))
+    require_unique_text_names(table)
     # The columns are shared with the table, because they are not changed.
     return pd.DataFrame({name: _used_categories(table[name]).array for name in table.columns}, copy=False)
 
@@ -319,10 +328,10 @@ def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMate
 
 
 def _manifest(
-    record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
+    record: ReleaseRecord, directory: Path, table: pd.DataFrame | RelatedTables, content: str, created_at: datetime
 ) -> dict[str, Any]:
     return manifest_without_files(record, table, content, created_at) | {
-        "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
+        "formats": sorted({path.suffix.removeprefix(".") for path in directory.iterdir()}),
         "files": {
             path.relative_to(directory).as_posix(): _described(path)
             for path in sorted(directory.rglob("*"))
@@ -332,7 +341,7 @@ def _manifest(
 
 
 def render_refusal(
-    record: ReleaseRecord, table: pd.DataFrame | None, content: str, report: "ReportMaterial", note: str
+    record: ReleaseRecord, table: pd.DataFrame | RelatedTables | None, content: str, report: "ReportMaterial", note: str
 ) -> str:
     """Return the page of a refusal as HTML: the report that the release would have, with the verdicts that refused it.
 
@@ -346,9 +355,10 @@ def render_refusal(
 
 
 def manifest_without_files(
-    record: ReleaseRecord, table: pd.DataFrame | None, content: str, created_at: datetime
+    record: ReleaseRecord, table: pd.DataFrame | RelatedTables | None, content: str, created_at: datetime
 ) -> dict[str, Any]:
     """Return the content of a manifest in addition to the files."""
+    related = described_tables(table) if isinstance(table, RelatedTables) else {}
     leaving = [] if table is None else manifest_entries(table, record.columns, record.stage, record.acknowledged)
     return {
         "manifest_version": MANIFEST_VERSION,
@@ -358,7 +368,8 @@ def manifest_without_files(
         "created_at": created_at.isoformat(timespec="seconds"),
         "run_id": record.run_id,
         "fingerprint": content,
-        "n_records": 0 if table is None else len(table),
+        "n_records": 0 if table is None else len(table.people if isinstance(table, RelatedTables) else table),
+        **related,
         "columns": [dict(column) for column in record.columns],
         MANIFEST_KEY: leaving,
         "policy": record.policy.to_json(),

@@ -18,6 +18,7 @@ from privacy_assets.disclosure.declared_unit import DOUBT_CHECK, UNIT_CHECK
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import in_full
+from privacy_assets.mpucc.settings import MOST_COLUMNS_OF_VIEW
 from privacy_assets.release.evidence import (
     SPLIT_STAGES,
     AssessmentEvidence,
@@ -55,6 +56,7 @@ MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, RULES, PRIVACY_BUDGET)
 """Assessments without an asset; the gate measures them on exactly the table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
+LINKED_CHECK = "every_row_has_its_person"
 DECLARATION_CHECK = "the_declaration_is_complete"
 APPROVAL_CHECK = "the_release_is_approved"
 REJECTION_CHECK = "nobody_rejected_the_release"
@@ -122,6 +124,8 @@ def verdicts(
     decided.append(_table_is_as_recorded(evidence, fingerprint))
     decided.extend(_table_is_of_this_version(evidence))
     decided.append(_table_keeps_the_contract(evidence))
+    if evidence.broken_links is not None:
+        decided.append(_every_row_has_its_person(evidence.stage, evidence.broken_links))
     decided.extend(_rows_are_of_the_declared_people(evidence))
     decided.extend(_columns_may_leave(evidence))
     decided.extend(_rows_are_not_linked(evidence))
@@ -439,6 +443,12 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
     return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
 
 
+def _every_row_has_its_person(stage: str, broken_links: Sequence[str]) -> Verdict:
+    """Decide on related tables as they would be written. Nothing excuses rows without their person."""
+    reason = "; ".join(broken_links) or "people are numbered from 1 on, and every row has the number of one of them"
+    return _verdict(LINKED_CHECK, not broken_links, reason, f"Materialize from {stage} on.")
+
+
 def _rows_are_of_the_declared_people(evidence: Evidence) -> Iterator[Verdict]:
     """Decide on whose the rows are. Only the contract can say what a column numbers, not a waiver."""
     if evidence.unit is None:
@@ -539,6 +549,17 @@ def _declaration_is_complete(undeclared: str | None) -> Verdict:
 
 
 def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:
+    if evidence.views:
+        own = settings.get("views") or {}
+        if set(own) != set(evidence.views):
+            yield f"{len(set(own) ^ set(evidence.views))} views differ from those of the tables that would be released"
+        # Combinations of more columns single everybody out in wide views, and no limit depends on them.
+        size = min(required.max_baseline_cols or MOST_COLUMNS_OF_VIEW, MOST_COLUMNS_OF_VIEW)
+        for name, columns in evidence.views.items():
+            of_view = replace(evidence, columns=columns, views={}, parts={})
+            asked = replace(required, max_baseline_cols=size)
+            yield from (f"{name}: {weaker}" for weaker in _weaker_settings(own.get(name, {}), asked, of_view))
+        return
     if required.exact_search and settings.get("search") != "exact":
         yield f"search is {settings.get('search')!r}, expected 'exact'"
     assessed = settings.get("columns")

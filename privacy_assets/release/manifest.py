@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from privacy_assets.contract.related import MOST_TABLES, PEOPLE
+from privacy_assets.contract.related_contracts import NAME_OF_TABLE
 from privacy_assets.release.declaration import is_declaration
 from privacy_assets.release.metrics import METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
@@ -36,7 +38,7 @@ MANIFEST_KEYS = {
 OPTIONAL_KEYS = frozenset(
     {
         *("csv", "options_compared", "declaration", "parts", "figures_withheld", "engine"),
-        *("approvals", "withdrawn_before"),
+        *("approvals", "withdrawn_before", "person", "tables", "links"),
     }
 )
 """Keys that are not in every release, such as those for CSV files and tables in parts."""
@@ -93,6 +95,9 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
     if wrong:
         raise _damaged(f"the values of {', '.join(wrong)} are invalid")
+    related = [name in manifest for name in ("person", "tables", "links")]
+    if any(related) and not (all(related) and set(manifest["links"]) == set(manifest["tables"]) - {PEOPLE}):
+        raise _damaged("it does not say how its tables belong together")
     return manifest
 
 
@@ -127,6 +132,8 @@ def is_withheld(metric: str) -> bool:
 
 def table_files(manifest: Mapping[str, Any]) -> list[str]:
     """Return the names of the Parquet files of a release, in the order of their rows."""
+    if "tables" in manifest:
+        return [own["file"] for own in manifest["tables"].values()]
     name = f"{manifest['stage']}.parquet"
     if "parts" not in manifest:
         return [name]
@@ -185,6 +192,31 @@ def _are_columns(value: object) -> bool:
     return are_text and len(set(names)) == len(names)
 
 
+def _are_tables(value: object) -> bool:
+    if not isinstance(value, dict) or PEOPLE not in value or not 1 < len(value) <= MOST_TABLES:
+        return False
+    return all(
+        NAME_OF_TABLE.fullmatch(name)
+        and isinstance(own, dict)
+        and set(own) == {"file", "rows", "fingerprint"}
+        and own["file"] == f"{name}.parquet"
+        and _is_count(own["rows"])
+        and is_sha256(own["fingerprint"])
+        for name, own in value.items()
+    )
+
+
+def _are_links(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(own, dict)
+        and set(own) == {"parent", "key", "order"}
+        and own["parent"] == PEOPLE
+        and _is_text(own["key"])
+        and (own["order"] is None or _is_text(own["order"]))
+        for own in value.values()
+    )
+
+
 def _are_files(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(each, dict)
@@ -218,6 +250,9 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
+    "person": _is_text,
+    "tables": _are_tables,
+    "links": _are_links,
     "parts": _are_parts,
     "engine": lambda value: isinstance(value, str) and ENGINE.fullmatch(value) is not None,
     "declaration": is_declaration,

@@ -587,6 +587,33 @@ class Policy:
             )
         return self if own is not None or not has_rules else self.with_limit(Limit(RULE_VIOLATIONS, 0))
 
+    def for_related_tables(self) -> "Policy":
+        """Return the policy for related tables: their gate decides by `INSTEAD` and leakage, in all views at once.
+
+        Views are so wide that people never seen fail the limits of the preset on figures of one table, too. They are
+        left out, and their strictest value limits `INSTEAD`.
+
+        Raises
+        ------
+        InvalidSettingError
+            If the policy has other limits on figures of one table.
+        """
+        of_one = [limit for limit in self.limits if limit.assessment == MPUCC]
+        preset = Policy.for_use_case(self.use_case).limits if self.use_case is not None else ()
+        others = [limit.metric for limit in of_one if limit.beyond is None and limit not in preset]
+        if others:
+            raise InvalidSettingError(
+                f"The policy limits {others}, which are figures of one table. Expected limits on leakage_detected and "
+                f"{INSTEAD}, which are tested on all views of related tables at once. Nothing was read."
+            )
+        policy, beyond = self, [limit for limit in of_one if limit.beyond is not None]
+        if of_one:
+            policy = replace(self, limits=tuple(limit for limit in self.limits if limit not in of_one))
+        if not beyond or policy.limit_on(INSTEAD) is not None:
+            return policy
+        strictest = min(beyond, key=lambda limit: (limit.value, limit.direction != "below"))
+        return policy.with_limit(Limit(INSTEAD, strictest.value, strictest.direction))
+
     def with_required(self, **settings: Any) -> "Policy":
         """Return a policy with some of the required settings changed."""
         return replace(self, required=replace(self.required, **settings))

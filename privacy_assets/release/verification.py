@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.contract.related import PEOPLE, RelatedTables, artifact_of, named
 from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, count_rule_violations
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
@@ -54,6 +55,7 @@ from privacy_assets.release.received_files import (
     parse_json_object,
     read_regular,
 )
+from privacy_assets.release.related_files import recorded_columns, related_problems
 from privacy_assets.release.released_csv import digest_of_csv
 from privacy_assets.release.signing import (
     PublicKey,
@@ -366,6 +368,8 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
     listed = {*others, *table_files(manifest), REPORT_FILE, *(CARD_FILES if cards else ())}
     if set(manifest["files"]) != listed or len(others) == len(expected):
         return ["the manifest does not list the files of its formats and its report"]
+    if "tables" in manifest:
+        return _related_content_problems(directory, manifest)
     columns = [each["column"] for each in manifest["columns"]]
     table, problem = _read_table(directory, manifest)
     if table is None:
@@ -389,9 +393,30 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
         problems += _anonymity_problems(table, manifest)
     else:
         problems += _rare_values_problems(table, manifest, _policy_of(manifest))
-        problems += [] if are_withheld(manifest) else _rule_problems(table, manifest)
+        problems += [] if are_withheld(manifest) else _rule_problems({"": table}, manifest)
         problems += [] if are_withheld(manifest) else _figure_problems(manifest, manifest["figures"])
     return problems
+
+
+def _related_content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Check each of related tables, the whole, and how they are linked; then the figures that the tables alone have."""
+    frames = {}
+    for name, own in manifest["tables"].items():
+        table, problem = _read(directory, own["file"], manifest, read_frame, recorded_columns(name, manifest))
+        if table is None:
+            return [problem] if problem else []  # A changed file is already reported.
+        frames[name] = table
+    problems = related_problems(frames, manifest)
+    if len(frames[PEOPLE]) != manifest["n_records"]:
+        problems.append("the tables do not have the recorded number of people")
+    if problems:
+        return problems
+    tables = RelatedTables.from_artifact(artifact_of(frames, manifest["person"], manifest["links"]))
+    problems += recorded_problems(tables, manifest)
+    cells = {named(name, str(column)): frame[column] for name, frame in frames.items() for column in frame}
+    problems += _rare_values_problems(cells, manifest, _policy_of(manifest), sum(map(len, frames.values())))
+    problems += _rule_problems({named(name, ""): frame for name, frame in frames.items()}, manifest)
+    return problems + _figure_problems(manifest, manifest["figures"])
 
 
 def _csv_problems(name: str, table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
@@ -425,14 +450,15 @@ def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFr
 
     The problem is empty if a file was changed, which is reported elsewhere.
     """
+    columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:
         (name,) = table_files(manifest)
-        return _read(directory, name, manifest, read_frame)
+        return _read(directory, name, manifest, read_frame, columns)
     if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
         return None, "the parts do not have the recorded number of records"
     tables: list[pa.Table] = []
     for name, n_rows in zip(table_files(manifest), manifest["parts"]["rows"], strict=True):
-        table, problem = _read(directory, name, manifest, pq.read_table)
+        table, problem = _read(directory, name, manifest, pq.read_table, columns)
         if table is None:
             return None, problem
         if table.num_rows != n_rows:
@@ -443,15 +469,16 @@ def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFr
     return pa.concat_tables(tables).to_pandas(), ""
 
 
-def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callable[[BinaryIO], Any]) -> tuple[Any, str]:
-    columns = [each["column"] for each in manifest["columns"]]
+def _read(
+    directory: Path, name: str, manifest: Mapping[str, Any], read: Callable[[BinaryIO], Any], columns: Sequence[str]
+) -> tuple[Any, str]:
     try:
         with open_regular(directory / name) as file:
             if os.fstat(file.fileno()).st_size != manifest["files"][name]["bytes"]:
                 return None, ""
             # Pandas makes no column of an index, so neither the table nor its fingerprint would have it.
             schema = pq.read_schema(file)
-            if schema.names != columns or (schema.pandas_metadata or {}).get("index_columns"):
+            if schema.names != list(columns) or (schema.pandas_metadata or {}).get("index_columns"):
                 return None, f"the file {name!r} does not have the recorded columns without an index"
             if not set(schema.metadata or {}) <= {b"pandas"} or (schema.pandas_metadata or {}).get("attributes"):
                 return None, f"the file {name!r} has content beside its table, which nobody has assessed"
@@ -464,11 +491,15 @@ def _read(directory: Path, name: str, manifest: Mapping[str, Any], read: Callabl
         return None, f"the file {name!r} cannot be read as a table"
 
 
-def _rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], policy: Policy) -> list[str]:
+def _rare_values_problems(
+    table: Any, manifest: Mapping[str, Any], policy: Policy, n_rows: int | None = None
+) -> list[str]:
     """Check the rare values recorded in a manifest for consistency, with each other and with the released table.
 
-    Which values are rare cannot be determined without the source.
+    Which values are rare cannot be determined without the source. Of related tables, the columns of all are given, and
+    the number of their rows.
     """
+    n_rows = len(table) if n_rows is None else n_rows
     if policy.limit_on(RARE_VALUES_RELEASED) is None:
         return []
     found = [verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"] == RARE_VALUES_RELEASED]
@@ -483,36 +514,48 @@ def _rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], poli
     if found != [total] or total != sum(own.n_values for own in by_column.values()):
         problems.append(f"the figure for {RARE_VALUES_RELEASED!r} differs from the sum over its columns")
     of_labels = {each["column"]: each["generalizes"] for each in manifest["columns"] if "generalizes" in each}
-    plain = {name for name in table.columns if name not in of_labels and is_text_or_category(table[name])}
+    plain = {name for name in table if name not in of_labels and is_text_or_category(table[name])}
     if not plain <= set(by_column) <= plain | set(of_labels.values()):
         problems.append("rare values were not counted in the text and category columns of the table")
     most = {name: (table[name].nunique(), int(table[name].notna().sum())) for name in plain & set(by_column)}
-    are_possible = all(_is_possible(own, *most.get(name, (None, len(table)))) for name, own in by_column.items())
+    are_possible = all(_is_possible(own, *most.get(name, (None, n_rows))) for name, own in by_column.items())
     of_columns = [own.n_records for own in by_column.values()]
-    if not are_possible or not max(of_columns, default=0) <= records <= min(sum(of_columns), len(table)):
+    if not are_possible or not max(of_columns, default=0) <= records <= min(sum(of_columns), n_rows):
         problems.append("the recorded rare values are impossible for the records of the table")
     return problems
 
 
-def _rule_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
-    """Judge the recorded rules again on the released table; checks that are functions were only counted."""
+def _rule_problems(tables: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> list[str]:
+    """Judge the recorded rules again on the released tables; checks that are functions were only counted.
+
+    The tables are given by the beginning of the names of their rules.
+    """
     recorded = manifest["figures"].get(RULES)
     if recorded is None or recorded[RULE_VIOLATIONS] is None:
         return []
-    by_rule, n_recorded = recorded["by_rule"], recorded["records_with_violations"]
-    written = {name: own["rule"] for name, own in by_rule.items() if own["rule"] is not None}
     labels = [each["column"] for each in manifest["columns"] if "generalizes" in each]
-    try:
-        found = count_rule_violations(read_rules(written, table), table, {}, labels)
-    except InvalidSettingError:
-        return ["a recorded rule cannot be judged on the table"]
-    is_counted = found.by_rule.keys() == written.keys() and all(
-        by_rule[name]["synthetic"] == own["synthetic"] for name, own in found.by_rule.items()
-    )
-    counts = [own["synthetic"] for own in by_rule.values()]
-    least = max(found.n_violating or 0, *counts) if counts else 0
-    most = least if len(written) == len(by_rule) else min(sum(counts), len(table))
-    if not is_counted or not least <= n_recorded <= most or recorded[RULE_VIOLATIONS] != n_recorded / len(table):
+    least = most = n_rows = 0
+    is_counted = True
+    for start, table in tables.items():
+        by_rule = {name.removeprefix(start): own for name, own in recorded["by_rule"].items() if name.startswith(start)}
+        if not by_rule and not any(name.startswith(start) for name in recorded["not_judged"]):
+            continue
+        written = {name: own["rule"] for name, own in by_rule.items() if own["rule"] is not None}
+        try:
+            found = count_rule_violations(read_rules(written, table), table, {}, labels)
+        except InvalidSettingError:
+            return ["a recorded rule cannot be judged on the table"]
+        is_counted &= found.by_rule.keys() == written.keys() and all(
+            by_rule[name]["synthetic"] == own["synthetic"] for name, own in found.by_rule.items()
+        )
+        counts = [own["synthetic"] for own in by_rule.values()]
+        least_here = max(found.n_violating or 0, *counts) if counts else 0
+        least += least_here
+        most += least_here if len(written) == len(by_rule) else min(sum(counts), len(table))
+        n_rows += len(table)
+    n_recorded = recorded["records_with_violations"]
+    n_judged = n_rows or len(next(iter(tables.values())))
+    if not is_counted or not least <= n_recorded <= most or recorded[RULE_VIOLATIONS] != n_recorded / n_judged:
         return ["the recorded violations of rules differ from those of the table"]
     return []
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVAL_FILES, subject_of
 from privacy_assets.release.files import ReleaseRecord, manifest_without_files, write_waiting
@@ -32,7 +33,7 @@ MAX_PAGES_BYTES = 2**20
 
 def keep_waiting(
     path: Path,
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     content: str,
     record: ReleaseRecord,
     formats: Sequence[str],
@@ -49,7 +50,8 @@ def keep_waiting(
     with locked(path.parent):
         manifest = _intact(path, pages_of(path, keyed))
         now = manifest_without_files(record, table, content, clock.now()) | {"files": {}}
-        shape = (sorted({"parquet", *formats}), rows_per_part if len(table) > rows_per_part else None)
+        is_in_parts = not isinstance(table, RelatedTables) and len(table) > rows_per_part
+        shape = (sorted({"parquet", *formats}), rows_per_part if is_in_parts else None)
         if manifest is None or _shape(manifest) != shape or subject_of({**manifest, "files": {}}) != subject_of(now):
             temporary = temporary_sibling(path)
             try:

@@ -175,13 +175,6 @@ def test_what_takes_one_table_refuses_related_ones_by_name(ask):
         ask(clinic(30))
 
 
-def test_a_release_has_no_children_yet():
-    contract = {"one_row_per_person": True, "columns": {"age": {"type": "integer", "role": "quasi_identifier"}}}
-    settings = {"source": lambda: clinic(30).people, "contract": contract, "policy": "development"}
-    with pytest.raises(TypeError, match="'children'"):
-        pa.build_release_definitions("clinic", **settings, children={})
-
-
 SENTINEL = "QX7731"
 
 

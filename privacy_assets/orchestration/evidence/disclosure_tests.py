@@ -14,12 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.publication_ledger import every_publication, recorded_publications
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import released_columns
+from privacy_assets.pipeline.related import hashes_of_people
 from privacy_assets.release.evidence import SPLIT_STAGES, SplitEvidence
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
@@ -66,8 +68,10 @@ def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of:
     return DisclosureTest(now, people, split, recorded, digest, release.synthetic_stage, table, None, published, [])
 
 
-def _hashes_of_rows(storage: Storage, table: pd.DataFrame) -> NDArray[np.uint64]:
-    """Return a number for each row, regardless of how people are numbered."""
+def _hashes_of_rows(storage: Storage, table: pd.DataFrame | RelatedTables) -> NDArray[np.uint64]:
+    """Return a number for each row, or each person of related tables, regardless of how people are numbered."""
+    if isinstance(table, RelatedTables):
+        return hashes_of_people(table)
     unnumbered = table.drop(columns=list(storage.release.contract.person_columns), errors="ignore")
     return np.asarray(pd.util.hash_pandas_object(unnumbered, index=False), np.uint64)
 
@@ -80,8 +84,16 @@ def _keyed(storage: Storage, rows: NDArray[np.uint64]) -> str:
 def published_before(storage: Storage, test: DisclosureTest) -> dict[str, pd.DataFrame]:
     """Read the other tables that were published of the same originals, by fingerprint; refuse lost and altered ones.
 
-    Those without all of the columns, or of another stage, cannot be compared.
+    Those without all of the columns, or of another stage, cannot be compared. Related tables are refused.
     """
+    if storage.release.related is not None:
+        if test.published:
+            raise InvalidTableError(
+                f"{len(test.published)} other releases of the same originals were published, and related tables cannot "
+                "be tested together with them yet: whoever has both knows more than this test would see. Release the "
+                "same content again, or tables of other people. Nothing was assessed."
+            )
+        return {}
     columns, found = set(storage.release.contract.released_columns), {}
     alike = {each.table for each in _tests(storage) if (each.split, each.stage) == (test.split, test.stage)}
     for each in _published(storage, test.split, test.table):

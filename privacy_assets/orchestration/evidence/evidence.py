@@ -19,25 +19,29 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scales import scale_digests
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related import PEOPLE, RelatedTables, content_of
 from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
-from privacy_assets.disclosure.declared_unit import UnitExamination, decide_on_unit, published_unit
+from privacy_assets.contract.views import columns_of_views
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
+from privacy_assets.mpucc.views import MpuccOfViews
 from privacy_assets.orchestration.evidence.disclosure_tests import split_evidence
 from privacy_assets.orchestration.evidence.published import published_besides
+from privacy_assets.orchestration.evidence.units import decide_on_units, examined_units, published_units
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of, rule_violations_of
+from privacy_assets.pipeline.related import rare_values_of_related, rule_violations_of_related
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.pipeline.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
-from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
+from privacy_assets.release.evidence import SPLIT_STAGES, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
 from privacy_assets.release.leakage import LEVEL, figures_of_disclosure
 from privacy_assets.release.metrics import (
@@ -74,6 +78,7 @@ class StoredFigures:
     settings: Mapping[str, Any]
     control: ControlComparison | None
     notes: Sequence[str]
+    views: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, artifact: Artifact) -> "StoredFigures":
@@ -81,7 +86,8 @@ class StoredFigures:
         header = artifact.header
         control = header.get("control")
         read = None if control is None else ControlComparison.from_header(control)
-        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
+        views = {name: own["scores"] for name, own in header.get("views", ())}
+        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())), views)
 
 
 def tables_of_disclosure(assessment: DisclosureAssessment) -> dict[str, list[dict[str, Any]]]:
@@ -110,12 +116,13 @@ _Assessment = TypeVar("_Assessment")
 class Gathered:
     """Evidence about a table, the table itself, and the content of its manifest in addition to the verdicts.
 
-    An unreadable table is None, and its fingerprint ``content`` empty. ``settings`` and ``figures`` of stages affect no
-    verdict; ``found`` has assessments, anonymizations and the source, if they can be read, for the report.
+    An unreadable table is None, and its fingerprint ``content`` empty; related ones are RelatedTables. ``settings`` and
+    ``figures`` of stages affect no verdict; ``found`` has assessments, anonymizations and the source, if they can be
+    read, for the report.
     """
 
     evidence: Evidence
-    table: pd.DataFrame | None
+    table: Any
     content: str
     columns: list[dict[str, Any]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -249,17 +256,17 @@ def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
 def _gather_synthetic(storage: _Storage) -> Gathered:
     release, contract = storage.release, storage.release.contract
     synthetic, synthetic_content = storage.table("synthetic")
-    stages = (*STAGES_ASSESSED, "synthetic", *release.stages_of_synthetic_people)
+    stages = (*release.stages_assessed, "synthetic", *release.stages_of_synthetic_people)
     stages += () if release.source is None else ("source",)
     needs_people = any(release.policy.limit_on(each) for each in (RARE_VALUES_RELEASED, RULE_VIOLATIONS))
+    needs_people |= release.related is not None
     people = {side: storage.table(side) for side in SPLIT_STAGES} if needs_people else {}
     contents = {side: content for side, (_, content) in people.items()}
     tables = storage.evidence(stages, {"synthetic": synthetic_content, **contents})
     table, content = synthetic, synthetic_content
     found: dict[str, Any] = {}
     keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
-    released = contract.released_columns
-    columns: list[dict[str, Any]] = [each for each in contract.describe() if each["column"] in released]
+    columns: list[dict[str, Any]] = release.describe_released()
     stage = release.synthetic_stage
     if stage != "synthetic":
         generalized, tables[stage] = storage.anonymization(stage)
@@ -275,7 +282,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         side="synthetic",
         stage=stage,
         # Only the labels of generalized columns are assessed; the other columns made from them add no information.
-        columns=() if table is None else contract.searched_columns if keeps_contract else tuple(table.columns),
+        columns=_searched(release, table, keeps_contract=keeps_contract),
         tables=tables,
         assessments={},
         declared_precisions=contract.precisions,
@@ -285,13 +292,19 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         remarks={metric: each.remark for each in counted.values() for metric in each.metrics},
         has_person=contract.person is not None,
         parts=contract.parts,
+        views={} if release.related is None else _views([table, *(each for each, _ in people.values())]),
+        broken_links=None if release.related is None else storage.broken_links(stage),
     )
     settings: dict[str, Any] = {UNIT: _unit_of(contract)}
     settings |= {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     gathered = Gathered(evidence, table, content or "", columns, settings, found=found)
-    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, MPUCC)
+    read: Any = MpuccAssessment.without_values if release.related is None else MpuccOfViews.from_artifact
+    stored: Any = storage.assessment(MPUCC, read, MPUCC)
     if stored is not None:
-        gathered = _with_assessment(gathered, MPUCC, stored, stored.figures.scores, STAGES_ASSESSED)
+        gathered = _with_assessment(gathered, MPUCC, stored, stored.figures.scores, release.stages_assessed)
+        if stored.figures.views:
+            del gathered.figures[MPUCC]
+            gathered.figures.update({f"{MPUCC} of {name}": own for name, own in stored.figures.views.items()})
         control = stored.figures.control
         if control is not None:
             unit = "people" if "n_people" in stored.figures.settings else "records"
@@ -328,9 +341,9 @@ def _with_assessment(
 def _with_unit(storage: Storage, gathered: Gathered) -> Gathered:
     """Add the decision of the current contract on what a run found out about whose the rows are."""
     release, origin = storage.release, "original" if storage.release.source is None else "source"
-    examined = UnitExamination.from_json(storage.recorded(origin).unit)
-    decision = decide_on_unit({origin: examined}, release.contract, release.policy.use_case)
-    figures = {**gathered.figures, **published_unit(examined, release.contract)}
+    examined = examined_units(release, storage.recorded(origin).unit)
+    decision = decide_on_units(release, origin, examined)
+    figures = {**gathered.figures, **published_units(release, examined)}
     evidence = replace(gathered.evidence, unit=decision, undeclared=release.undeclared)
     return replace(gathered, evidence=evidence, figures=figures)
 
@@ -343,8 +356,12 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
     stored = storage.assessment(DISCLOSURE, DisclosureAssessment.from_artifact, DISCLOSURE, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
-    asked = {**release.disclosure_settings.to_json(), "columns": list(release.contract.released_columns)}
-    asked |= {"level": LEVEL, "synthetic_person": release.synthetic_person}
+    asked: dict[str, Any] = {**release.disclosure_settings.to_json(), "level": LEVEL}
+    if release.related is None:
+        asked |= {"columns": list(release.contract.released_columns), "synthetic_person": release.synthetic_person}
+    else:
+        left_out = stored.figures.settings["left_out_views"]
+        asked["views"] = {name: list(own) for name, own in gathered.evidence.views.items() if name not in left_out}
     figures = {**stored.figures.scores, **tables_of_disclosure(stored.assessment)}
     stands_on = (*SPLIT_STAGES, *release.stages_of_synthetic_people)
     gathered = _with_assessment(gathered, DISCLOSURE, stored, figures, stands_on, asked)
@@ -366,24 +383,27 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
         return gathered
     worth = stored.assessment
     asked = asdict(release.utility_settings) | {"columns": list(release.contract.released_columns)}
+    asked = asked if release.related is None else {"seed": release.utility_settings.seed}
     figures = {SENTENCE: worth.sentence, **worth.shown_scores, **worth.worst}
     return _with_assessment(gathered, UTILITY, stored, figures, judged_by, asked)
 
 
-def _counted(
-    storage: _Storage, table: pd.DataFrame | None, generalized: Anonymization | None, people: list[pd.DataFrame | None]
-) -> dict[str, Any]:
+def _counted(storage: _Storage, table: Any, generalized: Anonymization | None, people: list[Any]) -> dict[str, Any]:
     """Count rare values and violations of rules in a stored table, next to the stored people; none if impossible."""
     release, contract = storage.release, storage.release.contract
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
         return {}
     try:
-        given = release.policy, contract, table, known
-        found = {
-            RARE_VALUES: rare_values_of(*given, contract.person, release.invented, generalized),
-            RULES: rule_violations_of(*given, generalized),
-        }
+        if release.related is not None:
+            of_related = release.policy, release.related, table, known
+            found = {RARE_VALUES: rare_values_of_related(*of_related), RULES: rule_violations_of_related(*of_related)}
+        else:
+            given = release.policy, contract, table, known
+            found = {
+                RARE_VALUES: rare_values_of(*given, contract.person, release.invented, generalized),
+                RULES: rule_violations_of(*given, generalized),
+            }
     except UNREADABLE:
         return {}
     return {name: each for name, each in found.items() if each is not None}
@@ -503,9 +523,23 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
     return asked
 
 
-def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
+def _searched(release: ReleaseSettings, table: Any, *, keeps_contract: bool) -> tuple[str, ...]:
+    """Return the columns that the mpUCC assessment of one table must have covered; those of views are apart."""
+    if table is None or release.related is not None:
+        return ()
+    return release.contract.searched_columns if keeps_contract else tuple(table.columns)
+
+
+def _views(tables: Sequence[RelatedTables | None]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of the views that must have been assessed; no assessment has what unreadable tables need."""
+    known = [each for each in tables if each is not None]
+    return columns_of_views(known) if len(known) == len(tables) else {PEOPLE: ()}
+
+
+def _is_admitted_as_it_is(release: ReleaseSettings, table: Any, content: str | None) -> bool:
     """Apply the current contract, which may differ from the one that admitted the table."""
     try:
-        return fingerprint(release.contract.admit_synthetic(table)) == content
+        contract = release.contract if release.related is None else release.related
+        return content_of(contract.admit_synthetic(table)) == content
     except (ContractError, InvalidTableError):
         return False

@@ -16,6 +16,7 @@ from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.row_links import LinkEvidence
 
 NO_PEOPLE: Final = "no key of synthetic people was given, so that no synthetic row belongs to anybody"
+LINKED: Final = "keys link the rows of synthetic people, and the test of disclosure used them"
 MOST_REPEATED: Final = 0.5
 """Share of the repeats of the source from which on synthetic rows with one value belong together, as people's do."""
 EACH_ROW: Final = "each row is a person"
@@ -26,14 +27,16 @@ def with_links(gathered: Gathered, storage: Storage, side: str, source: pd.DataF
     contract, made = storage.release.contract, gathered.found.get(gathered.evidence.stage)
     links = None
     try:
-        if side == "synthetic":
+        if storage.release.related is not None:
+            links = LinkEvidence(LINKED)
+        elif side == "synthetic":
             links = _of_synthetic(storage, gathered.table, made, source)
         elif made is not None and source is not None:
             links = _of_anonymized(storage, made, source)
     except (PrivacyAssetsError, IndexError, *UNREADABLE):
         pass  # A table that is not the one it was made from may have fewer rows.
     evidence = replace(gathered.evidence, links=links, may_link=contract.links_rows)
-    if links is None or links.whose == NO_PEOPLE:
+    if links is None or links.whose in (NO_PEOPLE, LINKED):
         return replace(gathered, evidence=evidence)
     figures = gathered.figures | {"links": {"found": links.to_json(contract.links_rows)}}
     return replace(gathered, evidence=evidence, figures=figures)

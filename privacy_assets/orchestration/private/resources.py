@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.contract.related import RELATED_KIND, RelatedTables
 from privacy_assets.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.private.directories import (
     from_project_root,
@@ -97,8 +98,8 @@ def recorded_refusals(path: Path) -> dict[tuple[str | None, str], RecordedRefusa
 class PrivateParquetIOManager(dg.UPathIOManager):
     """IO manager that stores tables and results as Parquet files that only their owner can read (0700 and 0600).
 
-    It handles a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Errors while
-    reading or writing never show a cell.
+    It handles a `pandas.DataFrame`, `RelatedTables` or an `Artifact`. An asset is a directory that is replaced as a
+    whole. Errors while reading or writing never show a cell.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         """Store a frame or an artifact."""
 
         def store() -> None:
-            artifact = obj if isinstance(obj, Artifact) else Artifact.of_table(obj)
+            artifact = obj if isinstance(obj, Artifact) else _as_artifact(obj)
             write_artifact(self._own(Path(str(path))), artifact)
 
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
@@ -170,10 +171,10 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         call_guarded(require_one_partition, self.base_path, f"Loading {what}")
         return super().load_input(context)
 
-    def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
+    def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | RelatedTables | Artifact:
         """Read a frame or an artifact."""
 
-        def load() -> pd.DataFrame | Artifact:
+        def load() -> pd.DataFrame | RelatedTables | Artifact:
             partition_key = context.partition_key if context.has_asset_partitions else None
             recorded = Recorded(context.instance, context.asset_key, partition_key)
             artifact = read_artifact(self._own(Path(str(path))))
@@ -186,8 +187,12 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
         return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")
 
-    def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | Artifact:
-        """Read the content stored for an asset, outside Dagster's inputs.
+    def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | RelatedTables | Artifact:
+        """Read the content stored for an asset, outside Dagster's inputs, like `load_artifact`."""
+        return _content(self.load_artifact(key, partition_key))
+
+    def load_artifact(self, key: dg.AssetKey, partition_key: str | None) -> Artifact:
+        """Read the artifact stored for an asset.
 
         Raises
         ------
@@ -199,7 +204,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         path = self.base_path.joinpath(*key.path)
         if partition_key is not None:
             path = path / partition_directory(partition_key)
-        return _content(read_artifact(self._own(path.with_name(path.name + self.extension))))
+        return read_artifact(self._own(path.with_name(path.name + self.extension)))
 
     def keyed(self, digest: str) -> str:
         """Return what Dagster's records have for the digest of private content: its HMAC-SHA256.
@@ -361,5 +366,11 @@ def _release_store(release_path: str) -> dg.ResourceDefinition:
     return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Releases; the directory is fixed.")
 
 
-def _content(artifact: Artifact) -> pd.DataFrame | Artifact:
+def _as_artifact(table: pd.DataFrame | RelatedTables) -> Artifact:
+    return table.to_artifact() if isinstance(table, RelatedTables) else Artifact.of_table(table)
+
+
+def _content(artifact: Artifact) -> pd.DataFrame | RelatedTables | Artifact:
+    if artifact.kind == RELATED_KIND:
+        return RelatedTables.from_artifact(artifact)
     return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables, broken_links, content_of
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint
 
 T = TypeVar("T")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -47,10 +47,19 @@ class Storage:
         except UNREADABLE:
             return None
 
-    def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
-        """Return a stored table and its fingerprint; None for both if it cannot be read."""
+    def table(self, stage: str) -> tuple[Any, str | None]:
+        """Return a stored table, or related tables, and the fingerprint; None for both if it cannot be read."""
         try:
             table = self.load(stage)
-            return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
+            kind = pd.DataFrame if self.release.related is None else RelatedTables
+            return (table, content_of(table)) if isinstance(table, kind) else (None, None)
         except UNREADABLE:
             return None, None
+
+    def broken_links(self, stage: str) -> list[str]:
+        """Return why stored tables do not belong together as released ones must; see `broken_links`."""
+        try:
+            stored = self.private_tables.load_artifact(self.release.key(stage), self.partition_key)
+            return broken_links(stored.frames, stored.header["person"], stored.header["links"])
+        except UNREADABLE:
+            return [f"{stage} cannot be read"]

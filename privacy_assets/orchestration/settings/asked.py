@@ -12,6 +12,7 @@ from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
+from privacy_assets.orchestration.settings.children import ChildTable
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
 from privacy_assets.orchestration.settings.sources import TableSource
@@ -64,6 +65,24 @@ class Release:
         "The table's contract: every column with its type and its privacy role, here or as the Python path of "
         "a pandera schema (my_project.contracts:people).",
         {"columns": EXAMPLE_COLUMNS},
+    )
+    children: Mapping[str, ChildTable] | None = setting(
+        None,
+        "Tables of rows that belong to the people, such as visits, by name; they are released together with the "
+        "people, or refused together.",
+        {
+            "visits": {
+                "source": {"file": "data/visits.parquet"},
+                "contract": {
+                    "columns": {
+                        "patient": {"type": "text", "role": "direct_identifier"},
+                        "date": {"type": "datetime", "role": "quasi_identifier"},
+                    }
+                },
+                "key": "patient",
+                "order": "date",
+            }
+        },
     )
     policy: Policy | str = setting(
         REQUIRED,

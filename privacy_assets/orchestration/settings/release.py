@@ -13,8 +13,9 @@ from privacy_assets.anonymization.records_of_people import PEOPLE_WITH_SEVERAL_R
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.contract.related_contracts import RelatedContracts
 from privacy_assets.disclosure.column_examination import columns_that_leave
-from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.settings import KNOWN_OF_RELATED, DisclosureSettings
 from privacy_assets.drafting.parts import parts_of_moments
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
@@ -28,6 +29,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     describe_hierarchies,
 )
 from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.children import refuse_with_children, related_contracts
 from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
@@ -46,7 +48,7 @@ from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySett
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import read_approvers
 from privacy_assets.release.declaration import lacks, require_declaration, review_of
-from privacy_assets.release.evidence import SigningEvidence
+from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, SigningEvidence
 from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.gate import EXAMPLE_METRICS
 from privacy_assets.release.metrics import (
@@ -82,6 +84,7 @@ class ReleaseSettings(Release):
     monitoring: MonitoringSettings = NO_MONITORING
     waivers: Path | None = None
     approvers: Path | None = None
+    related: RelatedContracts | None = None
     declaration: Mapping[str, Any] = field(default_factory=dict)
     engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
     report: ReportSettings = field(default_factory=ReportSettings)
@@ -90,12 +93,17 @@ class ReleaseSettings(Release):
     def of(cls, asked: Release) -> Self:
         """Resolve the settings that were asked for."""
         policy, contract, synthetic = resolve_policy(asked.policy), resolve_contract(asked.contract), asked.synthetic
+        related = related_contracts(contract, asked.children)
+        if related is not None:
+            refuse_with_children(asked)
+            policy = policy.for_related_tables()
         if asked.utility is not None:
             policy = policy.with_worth_warnings()
         if synthetic is None and asked.anonymized is None:
             synthetic = Synthesis()
         if synthetic is not None:
-            policy = policy.with_rules(has_rules=bool(contract.rules))
+            tables = [contract] if related is None else related.tables.values()
+            policy = policy.with_rules(has_rules=any(each.rules for each in tables))
         if synthetic is None and asked.split is None and getattr(asked.anonymized, "of", None) == "original":
             raise InvalidSettingError(
                 f"The release {asked.name!r} anonymizes the originals of a split, but has none. Give one, for example "
@@ -108,6 +116,7 @@ class ReleaseSettings(Release):
         assessment = asked.assessment or AssessmentSettings.required_by(policy, contract)
         resolved: dict[str, Any] = {
             "contract": contract,
+            "related": related,
             "policy": policy,
             "split": asked.split or Split(),
             "synthetic": synthetic,
@@ -239,7 +248,7 @@ class ReleaseSettings(Release):
             )
         if self.synthetic_person is not None:
             check_synthetic_person(self.contract, self.synthetic_person)
-        if self.assesses(DISCLOSURE):
+        if self.assesses(DISCLOSURE) and self.related is None:
             self._check_disclosure()
         if self.assesses(MPUCC):
             self._check_parts()
@@ -280,7 +289,7 @@ class ReleaseSettings(Release):
     def _check_parts(self) -> None:
         """Refuse columns of one role that are parts of one by their names and are not declared so."""
         declared = {part for parts in self.contract.parts.values() for part in parts}
-        for role in sorted(set(self.contract.roles.values())):
+        for role in sorted(set(self.contract.roles.values())) if self.related is None else ():
             names = [each for each in self.contract.columns_with_role(role) if each in self.contract.released_columns]
             for what, parts in parts_of_moments(names).items():
                 if not declared.issuperset(parts):
@@ -394,7 +403,7 @@ class ReleaseSettings(Release):
     def _check_acknowledged(self) -> None:
         """Refuse reasons for releasing columns unchanged if no side releases them unchanged."""
         leaving = {name for side in self.sides for name in self.columns_leaving(side)}
-        reduced = [name for name in self.contract.acknowledged if name not in leaving]
+        reduced = [name for name in self.acknowledged if name not in leaving]
         if reduced:
             raise InvalidSettingError(
                 f"The contract has reasons to release {reduced} unchanged, but no side of the release {self.name!r} "
@@ -488,6 +497,7 @@ class ReleaseSettings(Release):
     def sources(self) -> dict[str, TableSource]:
         """The sources of the release's own tables, by stage."""
         sources = {} if self.source is None else {"source": self.source}
+        sources |= {f"source_{name}": own.source for name, own in (self.children or {}).items()}
         if self.is_split and isinstance(self.split, GivenSplit):
             sources |= {"original": self.split.original, "control": self.split.control}
         if isinstance(self.synthetic, ExternalSynthetic):
@@ -531,13 +541,36 @@ class ReleaseSettings(Release):
     def columns_leaving(self, side: str) -> dict[str, str]:
         """Return the role of each column that a side releases unchanged."""
         is_generalized = side == "synthetic" and self.generalize_synthetic is not None
-        released = self.contract.released_columns
         described = [
-            each
-            for each in self.contract.describe()
-            if each["column"] in released and not (is_generalized and each["role"] == "quasi_identifier")
+            each for each in self.describe_released() if not (is_generalized and each["role"] == "quasi_identifier")
         ]
         return columns_that_leave(described, side)
+
+    def describe_released(self) -> list[dict[str, Any]]:
+        """Describe the released columns, of all tables if there are several."""
+        if self.related is not None:
+            return self.related.describe()
+        return [each for each in self.contract.describe() if each["column"] in self.contract.released_columns]
+
+    @property
+    def acknowledged(self) -> dict[str, str]:
+        """Reasons in the contracts for releasing columns unchanged, by their names in `describe_released`."""
+        return self.contract.acknowledged if self.related is None else self.related.acknowledged
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        """Role of each column in the contracts, by their names in `describe_released`."""
+        return self.contract.roles if self.related is None else self.related.roles
+
+    @property
+    def descriptions(self) -> Mapping[str, str]:
+        """Descriptions of the columns in the contracts, by their names in `describe_released`."""
+        return self.contract.descriptions if self.related is None else self.related.descriptions
+
+    @property
+    def stages_assessed(self) -> tuple[str, ...]:
+        """The stages that the mpUCC assessment is based on, in addition to the records; views are made within it."""
+        return STAGES_ASSESSED if self.related is None else SPLIT_STAGES
 
     @property
     def synthetic_stage(self) -> str:
@@ -578,6 +611,8 @@ class ReleaseSettings(Release):
     @property
     def disclosure_settings(self) -> DisclosureSettings:
         """The given settings, or the defaults, with the contract's sensitive columns and quasi-identifiers."""
+        if self.related is not None:
+            return self.disclosure or DisclosureSettings(max_known=KNOWN_OF_RELATED)
         given = self.disclosure or DisclosureSettings()
 
         def of_contract(role: str) -> tuple[str, ...]:

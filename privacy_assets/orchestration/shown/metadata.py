@@ -8,6 +8,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.columns.safe_names import dtype_name
+from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.outcomes import in_words
@@ -25,6 +26,31 @@ LONGEST_REASON = 300
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
 LONGEST_NAMES = 16_384
+
+
+def related_metadata(
+    tables: RelatedTables, roles: Mapping[str, str], descriptions: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Describe related tables: the people like one table, the columns and the number of rows of each child.
+
+    Roles and descriptions are by the names of columns among those of all tables.
+    """
+    metadata: dict[str, Any] = {}
+    for name, table in tables.tables.items():
+        own = {column: named(name, column) for column in table.columns}
+        told = [
+            {column: known[each] for column, each in own.items() if each in known}
+            for known in (roles, descriptions or {})
+        ]
+        described = table_metadata(table, tables.content, told[0], None, told[1])
+        if not metadata:
+            metadata = described
+        else:
+            metadata[f"{NAMESPACE}/rows of {name}"] = len(table)
+            metadata[f"{NAMESPACE}/columns of {name}"] = dg.MetadataValue.table_schema(
+                described["dagster/column_schema"]
+            )
+    return metadata
 
 
 def table_metadata(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from privacy_assets.contract.related import named
 from privacy_assets.release.formats.described import (
     admitted_in_words,
     made_in_words,
@@ -77,10 +78,13 @@ def croissant_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "recordSet": [
             {
                 "@type": "cr:RecordSet",
-                "@id": RECORDS,
-                "name": RECORDS,
-                "field": [_field(each, manifest) for each in manifest["columns"]],
+                "@id": name,
+                "name": name,
+                "field": [
+                    _field(name, each, manifest) for each in manifest["columns"] if each.get("table", name) == name
+                ],
             }
+            for name in manifest.get("tables", (RECORDS,))
         ],
     }
 
@@ -106,17 +110,20 @@ def _file(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _field(column: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _field(records: str, column: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    file = f"{manifest['stage']}.parquet"
     name = column["column"]
+    if "table" in column:
+        name, file = name.removeprefix(named(records, "")), manifest["tables"][records]["file"]
     label = str(column.get("type", "")).lower()
     of = "fileSet" if "parts" in manifest else "fileObject"
     return {
         "@type": "cr:Field",
-        "@id": f"{RECORDS}/{quote(name, safe='')}",
+        "@id": f"{records}/{quote(name, safe='')}",
         "name": name,
         "description": f"Role: {column['role']}.",
         "dataType": next((kind for start, kind in TYPES.items() if label.startswith(start)), "sc:Text"),
-        "source": {of: {"@id": f"{manifest['stage']}.parquet"}, "extract": {"column": name}},
+        "source": {of: {"@id": file}, "extract": {"column": name}},
     }
 
 

@@ -1,0 +1,262 @@
+"""The contracts of related tables: one for the people, and one for each table of their rows, with its key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.columns.spelling import factorize_keys
+from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.contract.related import MOST_TABLES, PEOPLE, Child, RelatedTables, named
+from privacy_assets.errors import ContractError, InvalidSettingError
+
+NAME_OF_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+KEY_ROLE: Final = "key"
+"""Role in a manifest of the columns that link the released tables: new numbers, of nobody."""
+NOT_BUILT: Final = ("links_rows", "part_of", "invented", "weight")
+"""Declarations on columns that releases of related tables do not have yet."""
+
+
+class Linked(NamedTuple):
+    """A table of rows as it is declared: its contract, its key, and the column that orders the rows of a person."""
+
+    contract: Any
+    key: str
+    order: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RelatedContracts:
+    """The contracts of all tables by name, the people first; that of a child has its key as the person.
+
+    ``links`` has the children as they were declared.
+
+    Raises
+    ------
+    InvalidSettingError
+        If a name, key or order cannot be used, or a contract has what related tables do not have yet; all are listed.
+    """
+
+    tables: Mapping[str, TableContract]
+    links: Mapping[str, Linked]
+
+    @classmethod
+    def of(cls, people: TableContract, children: Mapping[str, Linked]) -> RelatedContracts:
+        """Check the declarations against each other."""
+        own = {name: each._replace(contract=_resolved(name, each.contract)) for name, each in children.items()}
+        problems = [*_problems_of_people(people), *_problems_of_names(own)]
+        problems += [f"{name!r} {problem}" for name, each in own.items() for problem in _problems(each, people, own)]
+        if problems:
+            raise InvalidSettingError(
+                f"The tables of `children` cannot be released together ({len(problems)} problems): "
+                f"{'; '.join(problems)}. Nothing was read."
+            )
+        return cls({PEOPLE: people, **{name: _with_key(each) for name, each in own.items()}}, own)
+
+    @property
+    def person(self) -> str:
+        """The column that numbers the people."""
+        return self.tables[PEOPLE].person_columns[0]
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """The columns of each table by which the tables are linked."""
+        of_people = dict.fromkeys([self.person, *(each.key for each in self.links.values())])
+        return {PEOPLE: list(of_people), **{name: [each.key] for name, each in self.links.items()}}
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role of each column, by its name among those of all tables."""
+        return self._of_all(lambda contract: contract.roles)
+
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """Descriptions of columns, by their names among those of all tables."""
+        return self._of_all(lambda contract: contract.descriptions)
+
+    @property
+    def acknowledged(self) -> dict[str, str]:
+        """Reasons for releasing columns unchanged, by their names among those of all tables."""
+        return self._of_all(lambda contract: contract.acknowledged)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Describe the released columns of all tables, JSON-able, in the order of the tables."""
+        described: list[dict[str, Any]] = []
+        for name, contract in self.tables.items():
+            of_contract = {str(each["column"]): each for each in contract.describe()}
+            for column in self.columns_of(name):
+                is_key = column in self.keys[name]
+                own = {"type": "int64", "role": KEY_ROLE, "nullable": False} if is_key else of_contract[column]
+                described.append({**own, "column": named(name, column), "table": name})
+        return described
+
+    def columns_of(self, name: str) -> list[str]:
+        """Return the columns of a table that are admitted and released, in the order of its contract."""
+        contract, keys = self.tables[name], self.keys[name]
+        return [column for column in contract.columns if column in contract.released_columns or column in keys]
+
+    def check(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        """Check source tables like `TableContract.check`; violations of all of them are counted at once."""
+        return self._each(tables, lambda contract, table, subject: contract.check(table, subject))
+
+    def related(self, checked: Mapping[str, pd.DataFrame]) -> RelatedTables:
+        """Link checked tables, without direct identifiers; keys become codes, and those that are spelled alike are one.
+
+        Raises
+        ------
+        InvalidTableError
+            If rows and people do not belong together; see `RelatedTables`.
+        """
+        admitted = {name: table[self.columns_of(name)].copy() for name, table in checked.items()}
+        for key in self.keys[PEOPLE]:
+            whose = [PEOPLE, *(name for name, each in self.links.items() if each.key == key)]
+            parts = [checked[name][key].astype(object) for name in whose]
+            codes = factorize_keys(pd.concat(parts, ignore_index=True))
+            ends = np.cumsum([len(part) for part in parts])[:-1]
+            for name, own in zip(whose, np.split(codes, ends), strict=True):
+                admitted[name][key] = pd.Series(own, admitted[name].index, "Int64").mask(own < 0)
+        return self._of(admitted).map(lambda name, table: table.astype(dict.fromkeys(self.keys[name], "int64")))
+
+    def admit_synthetic(self, tables: RelatedTables) -> RelatedTables:
+        """Check synthetic tables like `TableContract.admit_synthetic`, all at once, and number their people anew.
+
+        Raises
+        ------
+        ContractError
+            If a table violates its contract; all violations are counted by table, column and check.
+        """
+        without = {name: table.drop(columns=self.keys[name], errors="ignore") for name, table in tables.tables.items()}
+        checked = self._each(without, lambda contract, table, subject: contract.admit_synthetic(table, subject))
+        keyed = {
+            name: table.assign(**{key: tables.tables[name][key].to_numpy() for key in self.keys[name]})
+            for name, table in checked.items()
+        }
+        return self._of({name: table[self.columns_of(name)] for name, table in keyed.items()}).renumbered()
+
+    def as_compared(self, tables: RelatedTables) -> RelatedTables:
+        """Return tables like `TableContract.as_compared`."""
+        return tables.map(lambda name, table: self.tables[name].as_compared(table))
+
+    def _of_all(self, told: Callable[[TableContract], Mapping[str, str]]) -> dict[str, str]:
+        return {
+            named(name, column): text
+            for name, contract in self.tables.items()
+            for column, text in told(contract).items()
+        }
+
+    def _of(self, tables: Mapping[str, pd.DataFrame]) -> RelatedTables:
+        children = {name: Child(tables[name], each.key, each.order) for name, each in self.links.items()}
+        return RelatedTables(tables[PEOPLE], children, self.person)
+
+    def _each(
+        self,
+        tables: Mapping[str, pd.DataFrame],
+        check: Callable[[TableContract, pd.DataFrame, str], pd.DataFrame],
+    ) -> dict[str, pd.DataFrame]:
+        found, said, failures = {}, [], []
+        for name, contract in self.tables.items():
+            try:
+                found[name] = check(contract, tables[name], f"Table {name!r}")
+            except ContractError as error:
+                said.append(str(error))
+                failures += [(named(name, column), broken, count) for column, broken, count in error.failures]
+        if said:
+            raise ContractError(" ".join(said), tuple(failures))
+        return found
+
+
+def columns_of_the_person(tables: RelatedTables) -> dict[str, list[str]]:
+    """Return the columns of each child that never differ within a person with several rows; they belong to the people.
+
+    A synthesizer draws them row by row, so they would change within a person.
+    """
+    found = {}
+    for name, child in tables.children.items():
+        is_of_several = np.bincount(tables.whose[name], minlength=len(tables.people))[tables.whose[name]] > 1
+        whose = tables.whose[name][is_of_several]
+        n_people = len(np.unique(whose))
+        columns = [
+            column
+            for column in child.columns
+            if len(np.unique([whose, pd.factorize(child.table[column][is_of_several])[0]], axis=1).T) == n_people
+        ]
+        if n_people and columns:
+            found[name] = columns
+    return found
+
+
+def _resolved(name: str, contract: Any) -> TableContract:
+    problem = ""
+    try:
+        return resolve_contract(contract)
+    except InvalidSettingError as error:
+        problem = str(error)
+    raise InvalidSettingError(f"`children`, {name!r}: {problem}")
+
+
+def _with_key(linked: Linked) -> TableContract:
+    """Return the contract with its key as the person, so that its rows are judged as those of people."""
+    schema = linked.contract.schema
+    metadata = {**(schema.columns[linked.key].metadata or {}), "person": True}
+    return TableContract(schema.update_column(linked.key, metadata=metadata))
+
+
+def _problems_of_people(people: TableContract) -> Iterator[str]:
+    if len(people.person_columns) != 1:
+        yield (
+            f"the contract of the people has {len(people.person_columns)} columns with `person: true`, expected one: "
+            "with a key of several columns, make it one first"
+        )
+    yield from (f"`contract` has {problem}" for problem in _not_built(people))
+
+
+def _problems_of_names(children: Mapping[str, Linked]) -> Iterator[str]:
+    if not 0 < len(children) < MOST_TABLES:
+        yield f"there are {len(children)}, expected 1 to {MOST_TABLES - 1}"
+    wrong = [name for name in children if not isinstance(name, str) or not NAME_OF_TABLE.fullmatch(name)]
+    if wrong:
+        yield f"{wrong} are not names of tables: expected a letter, then letters, digits and underscores, at most 40"
+    if PEOPLE in children:
+        yield f"{PEOPLE!r} is the name of the table of people"
+
+
+def _problems(child: Linked, people: TableContract, children: Mapping[str, Linked]) -> Iterator[str]:
+    contract, key, order = child.contract, child.key, child.order
+    yield from (f"has {problem}" for problem in _not_built(contract))
+    if contract.person_columns or contract.one_row_per_person:
+        yield "says whose its rows are (`person`, `one_row_per_person`): its key does, so leave that out"
+    for what, own in (("its contract", contract), ("that of the people", people)):
+        role = own.roles.get(key) if isinstance(key, str) else None
+        if role is None:
+            yield f"has the key {key!r}, which {what} does not have: expected one column of both"
+        elif role != "direct_identifier":
+            yield f"has the key {key!r}, which is {role} in {what}: keys never leave, expected direct_identifier"
+    if key in contract.columns and key in people.columns:
+        kinds = contract.required_type(key).kind, people.required_type(key).kind
+        # Categories are texts.
+        if len({"text" if kind == "category" else kind for kind in kinds}) > 1:
+            yield f"has the key {key!r}, which is {kinds[0]} there and {kinds[1]} in the people: expected one type"
+        elif kinds[0] not in ("integer", "text", "category"):
+            yield f"has the key {key!r} of type {kinds[0]}: expected integer, text or category"
+    numbers = {key, *people.person_columns, *(each.key for each in children.values())} - {None}
+    released = [name for name in contract.released_columns if name in numbers]
+    if released:
+        yield f"releases {released}, which number people in other tables: expected the role direct_identifier"
+    if order is None:
+        return
+    kind = contract.required_type(order).kind if order in contract.released_columns else "not released"
+    if order == key or kind not in ("integer", "float", "datetime"):
+        yield f"has the order {order!r}, which is {kind}: expected a released column of integers, floats or datetimes"
+
+
+def _not_built(contract: TableContract) -> list[str]:
+    return [
+        f"{declaration!r} on {sorted(columns)}, which releases with `children` do not have yet: leave it out"
+        for declaration in NOT_BUILT
+        if (columns := [name for name, own in contract.metadata(declaration).items() if own])
+    ]
