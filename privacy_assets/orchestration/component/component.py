@@ -20,6 +20,7 @@ from privacy_assets.orchestration.component.synthetic import PartitionsYaml, Res
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
 from privacy_assets.orchestration.component.yaml_settings import (
     WrittenList,
+    WrittenMapping,
     YamlSettings,
     import_path,
     model_of,
@@ -27,6 +28,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
 )
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.children import ChildTable
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.sources import from_root
@@ -105,9 +107,16 @@ ResolvedMonitoring: TypeAlias = Annotated[
 ]
 
 
+ResolvedChildren: TypeAlias = Annotated[
+    dict[str, ChildTable],
+    WrittenMapping(written(ChildTable, kinds={"source": ResolvedSource, "contract": ResolvedContract})),
+]
+
+
 READ_AS: dict[str, Any] = {
     "name": str | None,
     "contract": ResolvedContract,
+    "children": ResolvedChildren | None,
     "policy": ResolvedPolicy,
     "source": ResolvedSource | None,
     "split": ResolvedSplit | None,
@@ -187,6 +196,7 @@ class PrivacyReleaseComponent(dg.Component, _Fields):  # type: ignore[misc]
         return arguments | {
             "name": self.name if self.name is not None else folder.name,
             "reidentification": self.reidentification and self.reidentification.from_root(root),
+            "children": self.children and {name: from_root(each, root) for name, each in self.children.items()},
             "engine": self.engine and self.engine.spark,
             "signing": self.signing and self.signing.build(root),
             "approvers": None if self.approvers is None else str(root / local_path(self.approvers, "approvers")),

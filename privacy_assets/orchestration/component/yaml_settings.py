@@ -174,6 +174,24 @@ class WrittenList(Written):
         return tuple(map(super()._read, value)) if isinstance(value, list | tuple) else value
 
 
+class WrittenMapping(Written):
+    """How a mapping of settings by name is written."""
+
+    entries = "mapping"
+
+    def __init__(self, each: Written) -> None:
+        super().__init__(each.settings, each.model, each.make)
+        self.model_field_type = self.kind = dict[str, self.kind]  # type: ignore[name-defined]
+
+    def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
+        return {name: Written._resolve(self, context.at_path(name), each) for name, each in value.items()}
+
+    def _read(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise WrongFieldsError(((), f"Expected a mapping of names to settings; found {type_name(value)}."))
+        return {name: Written._read(self, each) for name, each in value.items()}
+
+
 def written(
     settings: type[Any],
     *,

@@ -259,6 +259,8 @@ WRONG_KINDS = [
     ),
     ({"assessment": "{{ {'n_cols': [1, 2, 3]} }}"}, "assessment.n_cols: Write max_baseline_cols: 3 instead of n_cols"),
     ({"policy": "{{ {'limits': [30712]} }}"}, "policy.limits.0: Expected Limit or a mapping of its fields; found int."),
+    ({"children": "{{ 30712 }}"}, "children: Expected a mapping of names to settings; found int."),
+    ({"children": "{{ {'visits': 30712} }}"}, "children: Expected ChildTable or a mapping of its fields; found int."),
     ({"split": "{{ {30: 712} }}"}, "split.30: Keys should be strings."),
     ({"synthetic": {"seed": "{{ 'one' }}"}}, "synthetic.seed: Input should be a valid integer"),
 ]

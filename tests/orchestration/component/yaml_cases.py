@@ -112,6 +112,12 @@ def anonymized(**settings):
     return {"anonymized": {"k": 3} | settings}
 
 
+def child(**settings):
+    contract = {"columns": {"patient": NUMBER, "date": {"type": "datetime", "role": "quasi_identifier"}}}
+    own = {"source": {"file": "visits.parquet"}, "contract": contract, "key": "patient"} | settings
+    return {"children": {"visits": own}}
+
+
 def by_name(model, top, *, then=None):
     """Set one field of a block at a time: ``{field: (right, wrong, message)}`` becomes the cases of a model."""
 
@@ -149,6 +155,31 @@ CASES = {
         {"contract": f"{MODULE}:contract"},
         {"contract": f"{MODULE}:contrat"},
         "could not be imported: AttributeError. Check path and module",
+    ),
+    "PrivacyReleaseComponent.children": (
+        child(),
+        {"children": ["visits"]},
+        "['visits'] is not of type 'object', 'null'",
+    ),
+    "ChildTable.source": (
+        child(source={"file": "other.csv"}),
+        child(source="visits.csv"),
+        "'visits.csv' is not of type 'object'",
+    ),
+    "ChildTable.contract": (
+        child(contract={"columns": {"patient": NUMBER, "cost": {"type": "float", "role": "sensitive"}}}),
+        child(contract={"columns": {"patient": COLUMNS["patient"], "cost": {"type": "float", "role": "sensitive"}}}),
+        "'visits' says whose its rows are (`person`, `one_row_per_person`): its key does, so leave that out",
+    ),
+    "ChildTable.key": (
+        child(),
+        child(key="date"),
+        "'visits' has the key 'date', which is quasi_identifier in its contract: keys never leave, expected direct_ide",
+    ),
+    "ChildTable.order": (
+        child(order="date"),
+        child(order="patient"),
+        "'visits' has the order 'patient', which is not released: expected a released column of integers, floats or",
     ),
     "PrivacyReleaseComponent.policy": (
         {"policy": "development"},
