@@ -38,6 +38,7 @@ INVENTED = "tests/orchestration/test_synthetic_person.py"
 UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
 SCORED, PERMUTED = "tests/disclosure/test_scores.py", "tests/disclosure/test_permutation_test.py"
 WEIGHED = "tests/disclosure/test_assess.py -k weighs"
+RELATED, SWAPPED = "tests/release/test_gate_of_related.py", "tests/orchestration/test_related_release.py -k swapped"
 LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
 
 
@@ -86,6 +87,13 @@ MUTANTS = (
             GATE,
             f"{RUNS} -k contract_that_changed",
             f"{ANONYMIZED} -k contract_that_changed",
+        ),
+        ("decided.append(_every_row_has_its_person(evidence.stage, evidence.broken_links))", "pass", RELATED, SWAPPED),
+        ("if set(own) != set(evidence.views):", "if False:", RELATED),
+        (
+            'yield from (f"{name}: {weaker}" for weaker in _weaker_settings(own.get(name, {}), asked, of_view))',
+            "pass",
+            RELATED,
         ),
         ("decided.extend(_columns_may_leave(evidence))", "pass", GATE, f"{LEAVING} -k gate_asks_again"),
         ("decided.extend(_rows_are_not_linked(evidence))", "pass", GATE, LINKS, f"{LINKED} -k of_each_customer"),

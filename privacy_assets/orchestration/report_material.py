@@ -25,6 +25,7 @@ from privacy_assets.release.metrics import DISCLOSURE, MPUCC, PRIVACY_BUDGET, RE
 from privacy_assets.release.outcomes import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.utility.related_pictures import drawn_related
 
 SECRETS = ("seed", "scale_digests")
 OF_THE_RECORDS = "ledger"
@@ -58,10 +59,12 @@ def report_material(
         )
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
+    drawn_all = [*_drawn(release, gathered.found, decided)]
+    if release.related is not None and gathered.table is not None:
+        original, _ = storage.table("original")
+        drawn_all += [] if original is None else drawn_related(original, gathered.table)
     return ReportMaterial(
-        pictures=tuple(
-            Picture(drawn.text, drawn.png(), drawn.title) for drawn in _drawn(release, gathered.found, decided)
-        ),
+        pictures=tuple(Picture(drawn.text, drawn.png(), drawn.title) for drawn in drawn_all),
         refusals=tuple(Refusal(each.refused_at, each.found) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,

@@ -17,6 +17,7 @@ from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import METRICS, MPUCC
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
+from privacy_assets.release.related_files import rows_in_words
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import DECISIVE, decisive_words, in_which_columns
 
@@ -150,12 +151,21 @@ def _columns(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     columns, is_synthetic = manifest["columns"], manifest["stage"] == "synthetic"
     names = list(dict.fromkeys(each.get("generalizes") or each["column"] for each in columns))
     of = f" for {len(names):,} of the source" if len(names) < len(columns) else ""
-    kind = "synthetic records" if is_synthetic else "records of real people, in classes of people who look alike"
-    yield "What", f"{manifest['n_records']:,} {kind}, in {len(columns):,} columns{of}: {_names(names)}"
+    yield "What", f"{leaves_in_words(manifest)}, in {len(columns):,} columns{of}: {_names(names)}"
     leaving = [each["column"] for each in manifest.get(MANIFEST_KEY, ())]
     if leaving:
         precise = "values as precise as those of the source" if is_synthetic else "the people's own values, unchanged"
         yield "Not coarsened", f"{len(leaving):,} of these columns have {precise}: {_names(leaving)}"
+
+
+def leaves_in_words(manifest: Mapping[str, Any]) -> str:
+    """Say how many records leave; of related tables, how many people and rows of each table."""
+    if "tables" in manifest:
+        return f"{manifest['n_records']:,} synthetic people with {rows_in_words(manifest)}"
+    kind = "synthetic records"
+    if manifest["stage"] != "synthetic":
+        kind = "records of real people, in classes of people who look alike"
+    return f"{manifest['n_records']:,} {kind}"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
 from privacy_assets.contract.related import RelatedTables, artifact_of, broken_links, named
-
-KEYS: Final = ("person", "tables", "links")
-"""Keys of a manifest of related tables."""
 
 
 def described_tables(tables: RelatedTables) -> dict[str, Any]:
@@ -46,3 +43,9 @@ def recorded_columns(name: str, manifest: Mapping[str, Any]) -> list[str]:
     """Return the recorded columns of one table of a release."""
     own = [each["column"] for each in manifest["columns"] if each.get("table") == name]
     return [column.removeprefix(named(name, "")) for column in own]
+
+
+def rows_in_words(manifest: Mapping[str, Any]) -> str:
+    """Say how many rows of each child table leave."""
+    children = {name: own["rows"] for name, own in manifest["tables"].items() if name in manifest["links"]}
+    return " and ".join(f"{n:,} rows of {name}" for name, n in children.items())

@@ -19,14 +19,14 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
-from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page
+from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page, leaves_in_words
 from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
 from privacy_assets.release.outcomes import in_words, outcome_of, page_template
 from privacy_assets.release.policy import CERTAIN_VALUES_WARN, KNOWN_ROWS, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import rate_score, rating_agrees
-from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
+from privacy_assets.release.report_criteria import GUESSED, HEADINGS, ROWS, questions_of_the_law
 from privacy_assets.release.report_words import (
     CAVEATS,
     FIGURES_IN_WORDS,
@@ -152,11 +152,9 @@ def render_report(
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds, rated=refusal is None and not rating),
         caveats=((WITHHELD_IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
-        criteria=_Table(
-            "The legal criteria (WP216) and the findings",
-            HEADINGS,
-            questions_of_the_law(manifest["figures"], manifest["settings"]),
-        ),
+        criteria=_criteria_table(manifest["figures"], manifest["settings"]),
+        views=list(_views(manifest["figures"], manifest["settings"])),
+        leaves=leaves_in_words(manifest),
         worth=worth_in_words(manifest["figures"]),
         measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
         pictures=material.pictures,
@@ -177,6 +175,35 @@ def render_report(
         files=_files_table(manifest["files"]),
         versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
     )
+
+
+def _criteria_table(figures: Mapping[str, Any], settings: Mapping[str, Any], caption: str = "") -> _Table:
+    """Return the questions of the law; of related tables, whose criteria have a view, they are in its section."""
+    of_views = not caption and any("view" in row for row in figures.get(DISCLOSURE, {}).get(ROWS, ()))
+    rows = [] if of_views else questions_of_the_law(figures, settings)
+    return _Table(caption or "The legal criteria (WP216) and the findings", HEADINGS, rows)
+
+
+def _views(figures: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[_Table]]]:
+    """Yield a section for each view of related tables: its name, its figures, and the criteria asked of it."""
+    of_disclosure, start = figures.get(DISCLOSURE, {}), f"{MPUCC} of "
+    names = [name.removeprefix(start) for name in figures if name.startswith(start)]
+    left_out = settings.get(DISCLOSURE, {}).get("left_out_views", {})
+    for view in names:
+        criteria = [row for row in of_disclosure.get(ROWS, ()) if row.get("view") == view]
+        found = {
+            "privacy risk score": figures[start + view].get("privacy_risk_score"),
+            "privacy risk score of as many other people": figures[start + view].get("score_of_strangers"),
+            "smallest adjusted p value of a criterion": min(
+                (row["adjusted_p_value"] for row in criteria), default=None
+            ),
+            "utility": figures.get(UTILITY, {}).get(f"utility of {view}"),
+        }
+        rows = [(words, number(value)) for words, value in found.items() if value is not None]
+        rows += [("not tested", left_out[view])] if view in left_out else []
+        only = {DISCLOSURE: {**of_disclosure, ROWS: criteria}} if criteria else {}
+        asked = _criteria_table(only, settings, f"The legal criteria (WP216) and the findings: {view}")
+        yield view, (_Table(f"Figures of {view}", ("Figure", "Value"), rows, frozenset({1})), asked)
 
 
 def _declared_rows(manifest: Mapping[str, Any], decided: Sequence[Verdict]) -> Iterator[tuple[str, str]]:

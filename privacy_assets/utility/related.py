@@ -99,14 +99,14 @@ def _errors_of_rows(tables: RelatedTables, control: RelatedTables, name: str) ->
         f"rows_per_person_distance of {name}": float(np.abs(shares - of_control).sum() / 2)
     }
     if tables.children[name].order is not None:
-        own, judge = _consecutive(tables, control, name), _consecutive(control, control, name)
+        own, judge = consecutive(tables, control, name), consecutive(control, control, name)
         for figure, is_number in (("lag_1_error", True), ("unchanged_error", False)):
             errors = [abs(own[key] - judge[key]) for key in judge if key[1] == is_number]
             found[f"{figure} of {name}"] = float(np.mean(errors)) if errors else None
     return found
 
 
-def _consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[tuple[str, bool], float]:
+def consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[tuple[str, bool], float]:
     """Return by column and whether it has numbers how consecutive rows of a person depend on each other."""
     content = tables.children[name].table.drop(columns=tables.children[name].key)
     order = tables.in_order(name, hash_rows((column for _, column in content.items()), len(content), seed=0))

@@ -51,6 +51,9 @@ class FromOthers:
 
     name, settings = "from_others", {}
 
+    def __init__(self, seed=77):
+        self.seed = seed
+
     def fit(self, table, *, seed):
         raise AssertionError("only related tables are learned")
 
@@ -58,15 +61,15 @@ class FromOthers:
         raise AssertionError("only related tables are made")
 
     def fit_related(self, tables, *, seed):
-        return replace_of(tables, seed)
+        return people_of_the_clinic(tables, self.seed)
 
 
-def replace_of(tables, seed):
+def people_of_the_clinic(tables, clinic_seed):
     """Return what makes other patients with the tables and types of some."""
 
     class Fitted:
         def sample(self, n_people, *, seed):
-            others = clinic(n_people, 77)
+            others = clinic(n_people, clinic_seed)
             people = others.people.astype({"sex": tables.people["sex"].dtype})
             children = {
                 name: replace(others.children[name], table=others.children[name].table[list(own.table.columns)])
@@ -124,6 +127,12 @@ class RelatedProject(Project):
         path = self.stored(stage)
         artifact = read_artifact(path)
         write_artifact(path, replace(artifact, frames=change(dict(artifact.frames))))
+
+    def artifact(self, stage):
+        return read_artifact(self.stored(stage))
+
+    def content(self, stage) -> str:
+        return RelatedTables.from_artifact(self.artifact(stage)).content
 
     def release(self) -> Path:
         (found,) = (self.root / "releases" / NAME / "synthetic").glob("2*")

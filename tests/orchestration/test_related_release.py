@@ -1,41 +1,423 @@
 """Related tables through Dagster: released together, or refused together."""
 
 import json
+import shutil
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.cli import main
+from privacy_assets.contract.related import RelatedTables
+from privacy_assets.contract.related_contracts import columns_of_the_person
+from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
+from privacy_assets.pipeline.settings.utility import UtilitySettings
+from privacy_assets.release.policy import Limit
+from privacy_assets.release.signing import SigningKey, generate_key_pair
 from privacy_assets.release.verification import verify_release
-from tests.orchestration.project import failure_of
-from tests.orchestration.related_project import RelatedProject, files_of, tables_of
-from tests.related import clinic
+from tests.orchestration.project import NAME, blocked_by, failure_of, refusal
+from tests.orchestration.related_project import (
+    POLICY,
+    STAGES,
+    VISITS_CONTRACT,
+    FromOthers,
+    RelatedProject,
+    files_of,
+    tables_of,
+)
+from tests.orchestration.sentinels import DATE, FLOAT, IDENTIFIER, LISTED, TEXT, assert_nothing_leaked
+from tests.orchestration.test_approvals import Officers
+from tests.orchestration.test_waivers import sign
+from tests.related import clinic, of_visits
 
-N = 400
+N = 240
+SMOOTH = Synthesis(seed=3)
+FILES = {"people.parquet", "visits.parquet", "drugs.parquet", "manifest.json", "report.html"}
+FILES |= {"croissant.json", "dcat.jsonld"}
+
+
+@pytest.fixture(scope="module")
+def assessed(tmp_path_factory):
+    """Bring a project to where all but the release has run, once."""
+    made = RelatedProject(tmp_path_factory.mktemp("assessed"))
+    made.write(clinic(N, 1))
+    result = made.run(made.definitions(), *STAGES)
+    assert result.success, failure_of(result)
+    return made
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(assessed, tmp_path):
+    """Copy that project."""
+    shutil.copytree(assessed.root, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*-shm"))
+    return RelatedProject(tmp_path)
+
+
+@pytest.fixture
+def new(tmp_path):
     made = RelatedProject(tmp_path)
     made.write(clinic(N, 1))
     return made
 
 
-def test_all_tables_leave_together(project):
-    result = project.run(project.definitions())
+def manifest_of(directory):
+    return json.loads((directory / "manifest.json").read_text())
+
+
+def said(result, check):
+    found = next(each for each in result.get_asset_check_evaluations() if each.check_name == check)
+    return found.passed, found.description, {name: value.value for name, value in found.metadata.items()}
+
+
+def test_all_tables_leave_together_as_smooth_cart_makes_them(new):
+    result = new.run(new.definitions(synthetic=SMOOTH, utility=UtilitySettings(), children=new.children("visits")))
     assert result.success, failure_of(result)
-    released = project.release()
+    released = new.release()
     found = verify_release(released, max_bytes=None)
     assert found.problems == ()
-    expected = {"people.parquet", "visits.parquet", "drugs.parquet", "manifest.json", "report.html"}
-    assert files_of(released) == expected | {"croissant.json", "dcat.jsonld"}
-    manifest, tables = json.loads((released / "manifest.json").read_text()), tables_of(released)
+    assert files_of(released) == FILES - {"drugs.parquet"}
+    manifest, tables = manifest_of(released), tables_of(released)
     assert manifest["n_records"] == len(tables["people"]) == N / 2
     assert tables["people"]["patient"].tolist() == list(range(1, N // 2 + 1))
     assert {name: own["rows"] for name, own in manifest["tables"].items()} == {n: len(t) for n, t in tables.items()}
-    assert manifest["links"] == {
-        "visits": {"parent": "people", "key": "patient", "order": "date"},
-        "drugs": {"parent": "people", "key": "patient", "order": None},
-    }
+    assert manifest["links"] == {"visits": {"parent": "people", "key": "patient", "order": "date"}}
     assert tables["visits"]["patient"].isin(tables["people"]["patient"]).all()
     assert list(tables["visits"].columns) == ["date", "diagnosis", "patient", "cost", "paid"]
-    assert pd.api.types.is_integer_dtype(tables["visits"]["patient"])
+    assert set(manifest["settings"]["mpucc_assessment"]["views"]) == set(
+        manifest["settings"]["disclosure_assessment"]["views"]
+    )
+    page = (released / "report.html").read_text()
+    n_visits = len(tables["visits"])
+    assert f"admitted these {N // 2} synthetic people with {n_visits} rows of visits." in page
+    for view in ("people", "rows of visits", "histories of visits"):
+        assert f"<h3>View: {view}</h3>" in page
+        assert f"Figures: mpucc assessment of {view}" in page
+    assert "Bar chart: rows of visits per person" in page
+    assert "Bar chart: consecutive rows of visits" in page
+    croissant = json.loads((released / "croissant.json").read_text())
+    assert [each["@id"] for each in croissant["recordSet"]] == ["people", "visits"]
+    of_visits_ = {each["source"]["fileObject"]["@id"] for each in croissant["recordSet"][1]["field"]}
+    assert of_visits_ == {"visits.parquet"}
+    shown = result.asset_materializations_for_node(f"{NAME}__source")[0].metadata
+    assert shown["privacy_assets/rows of visits"].value == len(clinic(N, 1).children["visits"].table)
+    names = [column.name for column in shown["privacy_assets/columns of visits"].value.columns]
+    assert names == ["date", "diagnosis", "patient", "cost", "paid"]
+    again = new.run(new.definitions(synthetic=SMOOTH, utility=UtilitySettings(), children=new.children("visits")))
+    assert again.success, failure_of(again)
+    releases = sorted((new.root / "releases" / NAME / "synthetic").glob("2*"))
+    assert [manifest_of(each)["fingerprint"] for each in releases] == [manifest["fingerprint"]] * 2
+
+
+def with_orphans(tables):
+    table = tables["visits"].copy()
+    table.loc[table.index[:3], "patient"] = "nobody"
+    return {**tables, "visits": table}
+
+
+def spelled_otherwise(people):
+    return people.assign(patient=people["patient"] + " ")
+
+
+BROKEN = {
+    "orphans": (with_orphans, "3 rows of 'visits' have a 'patient' that nobody in 'people' has"),
+    "a repeated person": (
+        lambda t: {**t, "people": pd.concat([t["people"], t["people"].head(2)])},
+        "2 rows of 'people' repeat a 'patient'",
+    ),
+    "people spelled alike": (
+        lambda t: {
+            **t,
+            "people": pd.concat([t["people"], t["people"].head(1).assign(patient=lambda p: p.patient + " ")]),
+        },
+        "1 rows of 'people' repeat a 'patient'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_row_without_its_person_stops_the_source(new, what):
+    change, message = BROKEN[what]
+    for name, table in change(clinic(N, 1).tables).items():
+        table.to_parquet(new.root / "data" / f"{name}.parquet", index=False)
+    result = new.run(new.definitions(), "source")
+    assert not result.success
+    passed, description, _ = said(result, "every_row_has_its_person")
+    assert not passed
+    assert message in description
+    assert message in failure_of(result)
+    assert not new.stored("source").exists()
+
+
+def test_violations_of_all_contracts_are_counted_at_once(new):
+    tables = clinic(N, 1).tables
+    new.write(of_visits(clinic(N, 1), table=tables["visits"].assign(cost=-1.0)))
+    tables["people"].assign(age=7).to_parquet(new.root / "data" / "people.parquet", index=False)
+    result = new.run(new.definitions(), "source")
+    passed, description, counts = said(result, "source_keeps_its_contract")
+    assert not passed
+    n_visits = len(tables["visits"])
+    assert {name: counts[name] for name in counts if "greater" in name} == {
+        "people: age: greater_than_or_equal_to(18)": N,
+        "visits: cost: greater_than_or_equal_to(0)": n_visits,
+    }
+    assert "Table 'people' does not meet its contract" in description
+    assert "Table 'visits' does not meet its contract" in description
+
+
+def test_a_column_that_repeats_the_person_is_warned_of(new):
+    tables = clinic(N, 1)
+    sex = tables.people.set_index("patient")["sex"]
+    visits = tables.children["visits"].table.assign(origin=lambda t: t["patient"].map(sex))
+    visits.to_parquet(new.root / "data" / "visits.parquet", index=False)
+    columns = {**VISITS_CONTRACT["columns"], "origin": {"type": "text", "role": "other"}}
+    result = new.run(new.definitions(children=new.children(visits={"columns": columns})), "source")
+    assert result.success, failure_of(result)
+    passed, description, _ = said(result, "no_column_repeats_the_person")
+    assert not passed
+    assert "['origin'] of 'visits'. Move them to 'people'" in description
+
+
+def test_columns_of_the_person_are_those_of_a_slow_count():
+    rng = np.random.default_rng(2)
+    for seed in range(20):
+        tables = clinic(12, seed)
+        child = tables.children["visits"]
+        table = child.table.assign(
+            same=child.table["patient"], some=rng.integers(0, 2, len(child.table)), none=None, one=1.5
+        )
+        tables = of_visits(tables, table=table)
+        several = [own for _, own in table.groupby("patient") if len(own) > 1]
+        names = ("diagnosis", "cost", "paid", "same", "some", "none", "one")
+        slow = [name for name in names if all(own[name].nunique(dropna=False) == 1 for own in several)]
+        assert columns_of_the_person(tables).get("visits", []) == (slow if several else [])
+
+
+class Copies(FromOthers):
+    """People of the clinic whom nobody has seen, with the visits of the originals."""
+
+    name = "copies"
+
+    def fit_related(self, tables, *, seed):
+        others = super().fit_related(tables, seed=seed)
+
+        class Fitted:
+            def sample(self, n_people, *, seed):
+                made, n = others.sample(n_people, seed=seed), len(tables.people)
+                known = dict(zip(tables.people["patient"], range(n), strict=True))
+                visits = tables.children["visits"].table
+                visits = visits.assign(patient=visits["patient"].map(known))
+                return replace(
+                    made, children={**made.children, "visits": replace(made.children["visits"], table=visits)}
+                )
+
+        return Fitted()
+
+
+def test_the_visits_of_the_originals_are_refused_whoever_gets_them(new):
+    result = new.run(new.definitions(synthetic=Synthesis(method=Copies())))
+    assert not result.success
+    assert "no_leakage_is_detected" in blocked_by(result)
+    refused = new.run(new.definitions(synthetic=Synthesis(method=Copies())), "synthetic_release")
+    assert "leakage_detected is yes; expected no" in refusal(refused)
+    assert new.everything_released() == []
+
+
+def test_a_table_that_fails_alone_refuses_all(new):
+    tables = clinic(N, 1)
+    drugs = tables.children["drugs"].table
+    drugs.assign(drug=np.where(drugs.index == 0, "rarest", drugs["drug"])).to_parquet(
+        new.root / "data" / "drugs.parquet", index=False
+    )
+
+    class WithRarest(FromOthers):
+        def fit_related(self, tables, *, seed):
+            others = super().fit_related(tables, seed=seed)
+
+            class Fitted:
+                def sample(self, n_people, *, seed):
+                    made = others.sample(n_people, seed=seed)
+                    table = made.children["drugs"].table
+                    table = table.assign(drug=np.where(table.index == 0, "rarest", table["drug"]))
+                    own = replace(made.children["drugs"], table=table)
+                    return replace(made, children={**made.children, "drugs": own})
+
+            return Fitted()
+
+    definitions = new.definitions(synthetic=Synthesis(method=WithRarest()))
+    assert blocked_by(new.run(definitions)) == {"rare_values_released_is_at_most_its_limit"}
+    why = refusal(new.run(definitions, "synthetic_release"))
+    assert "rare_values_released is 1" in why
+    assert "by column: 'drugs: drug': 1" in why
+    assert new.everything_released() == []
+    directory = new.root / "waivers"
+    directory.mkdir()
+    waived = new.definitions(synthetic=Synthesis(method=WithRarest()), waivers=str(directory))
+    content = new.content("synthetic")
+    sign(directory, content, 1, metric="rare_values_released", limit=0)
+    result = new.run(waived, "synthetic_release")
+    assert result.success, failure_of(result)
+    assert manifest_of(new.release())["fingerprint"] == content
+    assert verify_release(new.release(), max_bytes=None).problems == ()
+
+
+def test_a_broken_rule_of_one_table_refuses_all(new):
+    tables = clinic(N, 1)
+    visits = tables.children["visits"].table
+    new.write(of_visits(tables, table=visits.assign(cost=visits["cost"].clip(upper=40))))
+    contract = {**VISITS_CONTRACT, "rules": {"cheap": "cost <= 40"}}
+    definitions = new.definitions(children=new.children("visits", visits=contract))
+    result = new.run(definitions)
+    assert "rule_violations_is_at_most_its_limit" in blocked_by(result)
+    why = refusal(new.run(definitions, "synthetic_release"))
+    made = clinic(N // 2, 77).children["visits"].table
+    n_broken = int((made["cost"] > 40).sum())
+    assert f"'visits: cheap': {n_broken:,}" in why
+    assert new.everything_released() == []
+    lenient = replace(POLICY, limits=(*POLICY.limits, Limit("rule_violations", 0.99)))
+    released = new.run(new.definitions(children=new.children("visits", visits=contract), policy=lenient))
+    assert released.success, failure_of(released)
+    figures = manifest_of(new.release())["figures"]["rules"]
+    assert figures["records_with_violations"] == n_broken
+    assert figures["rule_violations"] == n_broken / len(made)
+
+
+def swapped(frames):
+    return {**frames, "visits": frames["visits"].assign(patient=10**6)}
+
+
+def reversed_people(frames):
+    return {**frames, "people": frames["people"].iloc[::-1].reset_index(drop=True)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (swapped, "rows of 'visits' have a 'patient' that nobody in 'people' has"),
+        (reversed_people, f"the 'patient' of 'people' are not the numbers from 1 to {N // 2} in their order"),
+        (lambda frames: {**frames, "drugs": frames["drugs"].iloc[:-1]}, "is not what the run recorded"),
+    ],
+)
+def test_tables_that_were_swapped_before_the_gate_are_refused(project, change, message):
+    project.swap("synthetic", change)
+    why = refusal(project.run(project.definitions(), "synthetic_release"))
+    assert message in why
+    assert "it was overwritten" in why or "could not be" in why or "no run made" in why
+    assert project.everything_released() == []
+
+
+def test_the_histories_of_the_originals_swapped_in_before_the_gate_are_refused(project):
+    original = RelatedTables.from_artifact(project.artifact("original")).renumbered()
+    project.swap("synthetic", lambda frames: {**frames, "visits": original.children["visits"].table})
+    why = refusal(project.run(project.definitions(), "synthetic_release"))
+    assert "the stored synthetic table is not what the run recorded" in why
+    assert "was made from a different synthetic table than the one that would be released" in why
+    assert project.everything_released() == []
+
+
+def test_a_release_of_these_tables_again_needs_the_same_people_or_content(project):
+    result = project.run(project.definitions(), "synthetic_release")
+    assert result.success, failure_of(result)
+    others = project.definitions(synthetic=Synthesis(method=FromOthers(seed=78)))
+    again = project.run(others)
+    assert not again.success
+    assert "1 other releases of the same originals were published" in failure_of(again)
+    assert len(list((project.root / "releases" / NAME / "synthetic").glob("2*"))) == 1
+
+
+def test_other_splits_of_the_same_people_count(project):
+    for seed in (1, 2):
+        definitions = project.definitions(split=Split(train_fraction=0.5, seed=seed))
+        assert project.run(definitions, *STAGES[1:]).success
+    why = refusal(project.run(project.definitions(split=Split(train_fraction=0.5, seed=2)), "synthetic_release"))
+    assert "2 other splits of these people were tried before" in why
+
+
+def test_a_signed_release_waits_for_approvals_and_can_be_withdrawn(project, monkeypatch):
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
+    officers = Officers(project, "Ada", "Grace")
+    key, public = generate_key_pair(project.root / "signing.pem")
+    settings = {
+        "policy": POLICY.with_required(approvals=2, signature=True),
+        "approvers": str(officers.file),
+        "signing": SigningKey(path=str(key)),
+    }
+    definitions = project.definitions(**settings)
+    waits = project.run(definitions, "synthetic_release")
+    assert "is not released yet" in failure_of(waits)
+    assert files_of(officers.waiting) >= {"people.parquet", "visits.parquet", "drugs.parquet"}
+    for name in ("Ada", "Grace"):
+        assert officers.decide(monkeypatch, name) == 0
+    result = project.run(definitions, "synthetic_release")
+    assert result.success, failure_of(result)
+    released = project.release()
+    found = verify_release(released, public_keys=[public], approvers=officers.file, max_bytes=None)
+    assert found.problems == ()
+    assert len(found.approvals) == 2
+    assert files_of(released) >= FILES | {"signature.json"}
+    shutil.copy(released / "drugs.parquet", released / "visits.parquet")
+    assert verify_release(released, public_keys=[public], max_bytes=None).problems
+
+
+def test_a_withdrawn_content_is_not_released_again(project):
+    assert project.run(project.definitions(), "synthetic_release").success
+    assert main(["withdraw", str(project.release()), "--reason", "The recipient broke the contract"]) == 0
+    assert "The recipient broke the contract" in verify_release(project.release(), max_bytes=None).withdrawn
+    why = refusal(project.run(project.definitions(), "synthetic_release"))
+    assert "withdrawn" in why
+
+
+def sentinel_tables(n=300):
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "patient": [f"{IDENTIFIER}-{number}" for number in range(n)],
+            "sex": rng.choice(["female", "male"], n),
+        }
+    )
+    whose = rng.integers(0, n, 2 * n)
+    visits = pd.DataFrame(
+        {
+            "date": DATE + pd.to_timedelta(rng.integers(0, 4, 2 * n), unit="s"),
+            "diagnosis": rng.choice([TEXT, LISTED], 2 * n),
+            "patient": people["patient"].to_numpy()[whose],
+            "cost": FLOAT + rng.integers(0, 3, 2 * n),
+            "paid": rng.random(2 * n) < 0.5,
+        }
+    )
+    return {"people": people, "visits": visits}
+
+
+SENTINEL_FAILURES = {
+    "nothing": (lambda t: t, None),
+    "orphans": (
+        lambda t: {**t, "visits": t["visits"].assign(patient=t["visits"]["patient"] + "-x")},
+        "600 rows of 'visits' have a 'patient' that nobody in 'people' has",
+    ),
+    "numbers": (lambda t: {**t, "visits": t["visits"].assign(cost=TEXT)}, "column 'cost' fails has_type_float"),
+    "missing keys": (
+        lambda t: {**t, "visits": t["visits"].assign(patient=None)},
+        "Table 'visits' does not meet",
+    ),
+    "another column": (lambda t: {**t, "visits": t["visits"].assign(**{TEXT: 1})}, "1 columns (positions 5) are not"),
+    "repeated": (lambda t: {**t, "people": pd.concat([t["people"]] * 2)}, "300 rows of 'people' repeat a 'patient'"),
+}
+
+
+@pytest.mark.parametrize("what", SENTINEL_FAILURES)
+def test_no_key_and_no_cell_of_a_child_is_found_anywhere(tmp_path, capfd, what):
+    change, message = SENTINEL_FAILURES[what]
+    project = RelatedProject(tmp_path)
+    for name, table in change(sentinel_tables()).items():
+        table.to_parquet(project.root / "data" / f"{name}.parquet", index=False)
+    settings = {"children": project.children("visits"), "synthetic": Synthesis(settings={"smoothing": 0})}
+    result = project.run(project.definitions(**settings))
+    if message is None:
+        assert [each for each in STAGES if not project.stored(each).exists()] == []
+        page = [*project.private.rglob("refusal.html"), *(project.root / "releases").rglob("report.html")]
+        assert page
+    else:
+        assert not result.success
+        assert message in failure_of(result)
+    assert_nothing_leaked(project, capfd)

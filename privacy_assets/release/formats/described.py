@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from privacy_assets.release.gate import Verdict
+from privacy_assets.release.related_files import rows_in_words
 
 NOT_COLLECTED: Final = "how their records were collected is not stated in the manifest"
 ROLES: Final = ("quasi_identifier", "sensitive")
@@ -28,7 +29,10 @@ def admitted_in_words(manifest: Mapping[str, Any]) -> str:
     """Return what was released, and under which policy."""
     use_case, is_changed = manifest["policy"]["use_case"], bool(manifest["policy"]["changes"])
     policy = f"the policy {use_case}{' with changes' * is_changed}" if use_case else "a policy of its own"
-    return f"{manifest['n_records']:,} {manifest['stage']} records, admitted under {policy}."
+    records = f"{manifest['n_records']:,} {manifest['stage']} records"
+    if "tables" in manifest:
+        records = f"{manifest['n_records']:,} {manifest['stage']} people with {rows_in_words(manifest)}"
+    return f"{records}, admitted under {policy}."
 
 
 def made_in_words(manifest: Mapping[str, Any]) -> str:

@@ -1,0 +1,177 @@
+"""Related tables in the settings of a release: what fits together is accepted, all else is refused with what to do."""
+
+import dagster as dg
+import pytest
+
+import privacy_assets as pa
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.settings.asked import Release
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.release.metrics import METRICS, MPUCC
+from privacy_assets.release.policy import Limit, Policy
+from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, POLICY, VISITS_CONTRACT
+
+
+def with_column(contract, name, **settings):
+    columns = contract["columns"]
+    return {**contract, "columns": {**columns, name: {**columns.get(name, {}), **settings}}}
+
+
+def child(contract=VISITS_CONTRACT, key="patient", order="date", source=list):
+    return pa.ChildTable(source=source, contract=contract, key=key, order=order)
+
+
+def asked(**settings):
+    usual = {
+        "source": list,
+        "contract": PEOPLE_CONTRACT,
+        "children": {"visits": child(), "drugs": child(DRUGS_CONTRACT, order=None)},
+        "policy": POLICY,
+    }
+    return ReleaseSettings.of(Release("clinic", **(usual | settings)))
+
+
+def test_the_contract_of_a_child_has_its_key_as_the_person():
+    release = asked()
+    assert release.related.tables["visits"].person == "patient"
+    assert release.related.columns_of("visits") == ["date", "diagnosis", "patient", "cost", "paid"]
+    assert release.columns_leaving("synthetic") == {
+        "people: sex": "quasi_identifier",
+        "visits: diagnosis": "sensitive",
+        "visits: paid": "other",
+        "drugs: drug": "sensitive",
+    }
+    assert release.disclosure_settings.max_known == 2
+    assert release.stages_assessed == ("original", "control")
+
+
+SPARK = pa.SparkSource(table="visits", columns=["patient"])
+
+
+class NoRelated:
+    name, settings = "own", {}
+
+    def fit(self, table, *, seed):
+        return self
+
+    def sample(self, n_records, *, seed):
+        return None
+
+
+REFUSED = {
+    "anonymized": ({"anonymized": pa.AnonymizationSettings(k=3)}, "`anonymized`: release synthetic tables"),
+    "generalized": ({"generalize_synthetic": pa.AnonymizationSettings(k=3)}, "`generalize_synthetic`: coarsen columns"),
+    "budget": ({"privacy_budget": pa.PrivacyBudget()}, "`privacy_budget`: no method with a budget"),
+    "mst": ({"synthetic": pa.Synthesis(method="mst", settings={"epsilon": 1.0, "given": "sex"})}, "method: mst`"),
+    "cart": (
+        {"synthetic": pa.Synthesis(method="gaussian_copula")},
+        "method: gaussian_copula`: it learns one",
+    ),
+    "own": ({"synthetic": pa.Synthesis(method=NoRelated())}, "the object has no fit_related(tables, *, seed)"),
+    "group": ({"synthetic": pa.Synthesis(settings={"group": "sex"})}, "`synthetic.settings.group`: people and rows"),
+    "external": ({"synthetic": pa.ExternalSynthetic(list)}, "`synthetic.external`: let an object with fit_related"),
+    "given split": ({"split": pa.GivenSplit(list, list)}, "`split.original and split.control`: give all tables"),
+    "auto": ({"split": pa.Split(train_fraction="auto")}, "`split.train_fraction: auto`: write a number"),
+    "partitions": (
+        {"partitions_def": dg.StaticPartitionsDefinition(["a"])},
+        "`partitions_def`: make one release of all",
+    ),
+    "options": ({"options": pa.OptionsSettings()}, "`options`: compare settings with the functions for notebooks"),
+    "assessment": ({"assessment": pa.AssessmentSettings()}, "`assessment`: it is chosen for each view"),
+    "engine": ({"engine": pa.LocalEngine(rows_per_task=10)}, "`engine`: related tables are assessed in the run itself"),
+    "csv": ({"formats": ["parquet", "csv"]}, "`formats: csv`: Parquet files keep types and keys"),
+    "parts": ({"rows_per_part": 1_000}, "`rows_per_part`: each table is one file"),
+    "drift": ({"monitoring": pa.MonitoringSettings()}, "`monitoring.drift_limit`: set it to null"),
+    "groups": ({"utility": pa.UtilitySettings(group="sex")}, "`utility.group`: views are judged as a whole"),
+    "known": (
+        {"disclosure": pa.DisclosureSettings(known=("age", "sex"))},
+        "`disclosure.known`: all columns of all",
+    ),
+    "spark people": ({"source": SPARK}, "`source`: a Spark source gives one table"),
+    "spark visits": ({"children": {"visits": child(source=SPARK)}}, "`children.visits.source`: a Spark source gives"),
+    "no source": ({"source": None}, "`source`: it is missing; expected the table of people"),
+    "no child": ({"children": {}}, "there are 0, expected 1 to 7"),
+    "many": ({"children": {f"t{n}": child() for n in range(8)}}, "there are 8, expected 1 to 7"),
+    "a mapping of frames": ({"children": {"visits": 5}}, "must map names of tables to ChildTable"),
+    "a name": ({"children": {"visits/2": child()}}, "['visits/2'] are not names of tables"),
+    "people": ({"children": {"people": child()}}, "'people' is the name of the table of people"),
+    "no person": (
+        {"contract": {"one_row_per_person": True, "columns": {"age": PEOPLE_CONTRACT["columns"]["age"]}}},
+        "the contract of the people has 0 columns with `person: true`, expected one",
+    ),
+    "two keys": (
+        {"contract": with_column(PEOPLE_CONTRACT, "ward", type="integer", role="direct_identifier", person=True)},
+        "the contract of the people has 2 columns with `person: true`, expected one",
+    ),
+    "a key that leaves": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "patient", role="other"))}},
+        "'visits' has the key 'patient', which is other in its contract: keys never leave, expected direct_identifier",
+    ),
+    "a key of another type": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "patient", type="integer"))}},
+        "'visits' has the key 'patient', which is integer there and text in the people: expected one type",
+    ),
+    "a key that is a person": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "patient", person=True))}},
+        "'visits' says whose its rows are",
+    ),
+    "no such key": ({"children": {"visits": child(key="stay")}}, "the key 'stay', which its contract does not have"),
+    "an order of texts": ({"children": {"visits": child(order="diagnosis")}}, "'visits' has the order 'diagnosis'"),
+    "an order that is missing": (
+        {"children": {"visits": child(order="when")}},
+        "order 'when', which is not released",
+    ),
+    "parts of a moment": (
+        {
+            "contract": with_column(
+                with_column(PEOPLE_CONTRACT, "y", type="integer", role="other", part_of="born"),
+                "m",
+                type="integer",
+                role="other",
+                part_of="born",
+            )
+        },
+        "`contract` has 'part_of' on ['m', 'y'], which releases with `children` do not have yet",
+    ),
+    "linked rows": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "cost", links_rows="As the board has decided"))}},
+        "'visits' has 'links_rows' on ['cost'], which releases with `children` do not have yet",
+    ),
+    "a contract that cannot be read": (
+        {"children": {"visits": child({"columns": {"patient": {"type": "text"}}})}},
+        "`children`, 'visits': ",
+    ),
+    "a limit on one table": (
+        {"policy": Policy((*POLICY.limits, Limit("identification_rate", 0.1)))},
+        "The policy limits ['identification_rate'], which are figures of one table",
+    ),
+    "no limit that protects": ({"policy": Policy((Limit("utility", 0.5, severity="error"),))}, "no limit of severity"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_does_not_work_with_children_is_refused_when_definitions_are_built(what):
+    settings, message = REFUSED[what]
+    with pytest.raises(InvalidSettingError) as raised:
+        asked(**settings)
+    assert message in str(raised.value)
+
+
+def test_all_problems_are_said_at_once():
+    with pytest.raises(InvalidSettingError, match=r"\(3\): `options`.*`rows_per_part`.*method: cart`.*Nothing"):
+        asked(options=pa.OptionsSettings(), rows_per_part=2_000, synthetic=pa.Synthesis(method="cart"))
+
+
+@pytest.mark.parametrize(("use_case", "value"), [("research_sharing", 0.1), ("internal_analytics", 0.2)])
+def test_a_preset_is_asked_of_the_joint_test(use_case, value):
+    release = asked(policy=use_case, declaration={})
+    assert release.policy.limit_on("exposed_share") == Limit("exposed_share", value, "below")
+    assert not [limit for limit in release.policy.limits if METRICS[limit.metric].assessment == MPUCC]
+    assert release.policy.limit_on("leakage_detected").blocks
+    changed = ["privacy_risk_score", "originals_singled_out", "copies_beyond_people"]
+    assert list(release.policy.changes) == changed
+
+
+def test_a_stricter_limit_of_the_user_is_kept():
+    policy = Policy.for_use_case("development").with_limit(Limit("privacy_risk_score", 0.02, beyond="exposed_share"))
+    assert asked(policy=policy).policy.limit_on("exposed_share").value == 0.02
