@@ -20,6 +20,7 @@ PUBLIC_NAMES = {
         "Candidate",
         "Cart",
         "Child",
+        "ChildTable",
         "ConflictError",
         "ContractDraft",
         "ContractError",

@@ -6,6 +6,7 @@ has the key of its person, and nothing of the keys is released.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,8 @@ from privacy_assets.storage.fingerprint import fingerprint
 PEOPLE: Final = "people"
 """Name of the table of people, which no child can have."""
 MOST_TABLES: Final = 8
+NAME_OF_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+"""Names of tables that are released, which are those of their files."""
 MOST_LEVELS: Final = 2
 """Levels below the people that have an honest order of drawing; more than one is not built yet."""
 RELATED_KIND: Final = "RelatedTables"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -12,10 +11,9 @@ import pandas as pd
 
 from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
-from privacy_assets.contract.related import MOST_TABLES, PEOPLE, Child, RelatedTables, named
+from privacy_assets.contract.related import MOST_TABLES, NAME_OF_TABLE, PEOPLE, Child, RelatedTables, named
 from privacy_assets.errors import ContractError, InvalidSettingError
 
-NAME_OF_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 KEY_ROLE: Final = "key"
 """Role in a manifest of the columns that link the released tables: new numbers, of nobody."""
 NOT_BUILT: Final = ("links_rows", "part_of", "invented", "weight")

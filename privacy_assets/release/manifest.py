@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from privacy_assets.contract.related import MOST_TABLES, PEOPLE
-from privacy_assets.contract.related_contracts import NAME_OF_TABLE
+from privacy_assets.contract.related import MOST_TABLES, NAME_OF_TABLE, PEOPLE
 from privacy_assets.release.declaration import is_declaration
 from privacy_assets.release.metrics import METRICS, PRIVACY_BUDGET, SIDES
 from privacy_assets.release.received_files import TooLargeError, parse_json_object, read_regular
