@@ -99,7 +99,8 @@ def known_so_far(
     )
     without = replace(
         gathered,
-        figures={name: own for name, own in gathered.figures.items() if name not in left_out},
+        # Those of views are named after the assessment.
+        figures={name: own for name, own in gathered.figures.items() if name.partition(" of ")[0] not in left_out},
         settings={name: own for name, own in gathered.settings.items() if name not in left_out},
         found={name: value for name, value in gathered.found.items() if name not in left_out},
     )

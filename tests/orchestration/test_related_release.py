@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from privacy_assets.cli import main
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.contract.related_contracts import columns_of_the_person
+from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit
@@ -165,6 +167,31 @@ def test_violations_of_all_contracts_are_counted_at_once(new):
     assert "Table 'visits' does not meet its contract" in description
 
 
+def test_each_table_has_its_own_source(new):
+    tables = clinic(N, 1).tables
+
+    @dg.asset
+    def drugs():
+        return tables["drugs"]
+
+    children = new.children("visits", "drugs")
+    children["drugs"] = replace(children["drugs"], source=UpstreamAsset("drugs"))
+    definitions = new.definitions(source=lambda: tables["people"], children=children)
+    with new.instance() as instance:
+        result = dg.materialize(
+            [drugs, *definitions.assets],
+            selection=dg.AssetSelection.assets("drugs", definitions.assets[0].key),
+            resources=dict(definitions.resources),
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert result.success, failure_of(result)
+    assert new.artifact("source").header["links"]["drugs"] == {"parent": "people", "key": "patient", "order": None}
+    assert {name: len(table) for name, table in new.artifact("source").frames.items()} == {
+        name: len(table) for name, table in tables.items()
+    }
+
+
 def test_a_column_that_repeats_the_person_is_warned_of(new):
     tables = clinic(N, 1)
     sex = tables.people.set_index("patient")["sex"]
@@ -248,6 +275,7 @@ def test_a_table_that_fails_alone_refuses_all(new):
     assert blocked_by(new.run(definitions)) == {"rare_values_released_is_at_most_its_limit"}
     why = refusal(new.run(definitions, "synthetic_release"))
     assert "rare_values_released is 1" in why
+    assert "add `options`" not in why
     assert "by column: 'drugs: drug': 1" in why
     assert new.everything_released() == []
     directory = new.root / "waivers"
