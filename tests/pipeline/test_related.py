@@ -1,0 +1,157 @@
+"""What is counted over all tables is the sum of slow counts, and people are the same however they are numbered."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related_contracts import Linked, RelatedContracts
+from privacy_assets.contract.views import columns_of_views, related_views
+from privacy_assets.mpucc.assess import assess_mpuccs
+from privacy_assets.mpucc.settings import MpuccSettings
+from privacy_assets.mpucc.views import MpuccOfViews, assess_views
+from privacy_assets.pipeline.related import (
+    hashes_of_people,
+    prepared_views,
+    rare_values_of_related,
+    rule_violations_of_related,
+)
+from privacy_assets.release.policy import Limit
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, POLICY, VISITS_CONTRACT
+from tests.related import clinic, of_visits
+
+RULES = {"people": {"adult": "age >= 30"}, "visits": {"cheap": "cost <= 40", "paid": "paid or cost <= 60"}}
+CONTRACTS = RelatedContracts.of(
+    TableContract.from_mapping({**PEOPLE_CONTRACT, "rules": RULES["people"]}),
+    {
+        "visits": Linked({**VISITS_CONTRACT, "rules": RULES["visits"]}, "patient", "date"),
+        "drugs": Linked(DRUGS_CONTRACT, "patient"),
+    },
+)
+PLAIN = RelatedContracts.of(
+    TableContract.from_mapping(PEOPLE_CONTRACT),
+    {"visits": Linked(VISITS_CONTRACT, "patient", "date"), "drugs": Linked(DRUGS_CONTRACT, "patient")},
+)
+
+
+def admitted(seed, n=80, change=lambda tables: tables):
+    return PLAIN.related(PLAIN.check(change(clinic(n, seed).tables))).renumbered()
+
+
+def with_rare(tables):
+    drugs, visits = tables["drugs"].copy(), tables["visits"].copy()
+    drugs.loc[:4, "drug"] = ["r1", "r1", "r2", "r3", "r3"]
+    visits.loc[:1, "diagnosis"] = ["q1", "q1"]
+    return {**tables, "drugs": drugs, "visits": visits}
+
+
+def test_rare_values_are_those_of_each_table_by_person():
+    original, control, made = admitted(1, change=with_rare), admitted(2), admitted(3, change=with_rare)
+    found = rare_values_of_related(POLICY, PLAIN, made, [original, control])
+    n_rare = n_rows = 0
+    for name, column in (("people", "sex"), ("visits", "diagnosis"), ("drugs", "drug")):
+        key = made.keys[name]
+        people = pd.concat(
+            [
+                own.tables[name].assign(**{key: own.tables[name][key] + own_people})
+                for own, own_people in ((original, 0), (control, 10_000))
+            ]
+        )
+        few = {value for value, own in people.groupby(column, observed=True)[key] if own.nunique() < 3}
+        released = set(made.tables[name][column]) & few
+        assert found.by_column[f"{name}: {column}"].n_values == len(released)
+        n_rare += len(released)
+        n_rows += int(made.tables[name][column].isin(released).sum())
+    assert found.total == n_rare > 1
+    assert found.n_records == n_rows
+
+
+def test_violations_are_summed_over_the_tables_with_rules():
+    original, control, made = admitted(1), admitted(2), admitted(3)
+    policy = replace(POLICY, limits=(*POLICY.limits, Limit("rule_violations", 0)))
+    found = rule_violations_of_related(policy, CONTRACTS, made, [original, control])
+    visits, people = made.tables["visits"], made.tables["people"]
+    of_visits_ = [
+        not (cost <= 40 and (paid or cost <= 60)) for cost, paid in zip(visits["cost"], visits["paid"], strict=True)
+    ]
+    n_broken = sum(age < 30 for age in people["age"]) + sum(of_visits_)
+    assert (found.n_violating, found.n_records) == (n_broken, len(visits) + len(people))
+    assert found.share == n_broken / (len(visits) + len(people))
+    assert list(found.by_rule) == ["people: adult", "visits: cheap", "visits: paid"]
+    assert found.by_rule["visits: cheap"]["original"] == int((original.tables["visits"]["cost"] > 40).sum())
+    assert rule_violations_of_related(policy, PLAIN, made, [original, control]) is None
+    assert rule_violations_of_related(POLICY, CONTRACTS, made, [original, control]) is None
+
+
+def test_people_are_the_same_however_they_and_their_rows_are_ordered():
+    tables = admitted(1)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(tables.people))
+    shuffled = tables.take(order)
+    shuffled = replace(
+        shuffled,
+        children={
+            name: replace(own, table=own.table.sample(frac=1, random_state=3))
+            for name, own in shuffled.children.items()
+        },
+    ).renumbered()
+    hashes = hashes_of_people(tables)
+    assert hashes_of_people(shuffled).tolist() == hashes[order].tolist()
+    assert len(set(hashes.tolist())) > 70
+    moved = tables.map(lambda name, own: own.assign(drug="w") if name == "drugs" else own)
+    has_drugs = np.bincount(tables.whose["drugs"], minlength=80) > 0
+    assert ((hashes_of_people(moved) != hashes) == has_drugs).all()
+
+
+@pytest.fixture(scope="module")
+def sides():
+    everybody = admitted(1, 260)
+    return everybody.take(np.arange(130)), admitted(3, 130), everybody.take(np.arange(130, 260))
+
+
+def test_every_view_is_assessed_like_a_table_of_its_own(sides, tmp_path):
+    settings = MpuccSettings(n_matched_samples=1)
+    views = prepared_views(PLAIN, sides)
+    assert list(views) == list(columns_of_views(sides))
+    found = assess_views(views, settings, lambda view: lambda progress: None)
+    for name in ("people", "histories of visits"):
+        original, made, control = (related_views(own)[name] for own in sides)
+        alone = assess_mpuccs(
+            original,
+            made.drop(columns="patient"),
+            control,
+            person="patient",
+            max_baseline_cols=min(3, original.shape[1] - 1),
+            n_matched_samples=1,
+        )
+        assert found.figures[name] == alone.scores
+    write_artifact(tmp_path / "a", found.to_artifact())
+    stored = read_artifact(tmp_path / "a")
+    assert stored.digest == found.to_artifact().digest
+    read = MpuccOfViews.from_artifact(stored)
+    assert read.figures == found.figures
+    assert read.settings == found.settings
+    assert read.settings["foreign"] == ""
+    assert read.settings["n_people"] == {"original": 130, "control": 130}
+
+
+def test_a_view_without_records_on_a_side_is_left_out(sides):
+    original, made, control = sides
+    without = of_visits(made, table=made.children["visits"].table.drop_duplicates("patient"))
+    one_row_each = replace(made, children={"visits": without.children["visits"], "drugs": made.children["drugs"]})
+    views = columns_of_views([original, one_row_each, control])
+    assert list(views) == ["people", "rows of visits", "rows of drugs", "histories of drugs"]
+    assert views["rows of drugs"] == ("age", "sex", "drug")
+
+
+def test_reflected_tables_cannot_be_compared_with_people(sides):
+    original, _, control = sides
+    reflected = original.map(
+        lambda name, own: own.assign(cost=own["cost"].max() - own["cost"] + 1e4) if name == "visits" else own
+    )
+    views = prepared_views(PLAIN, (original, reflected, control))
+    assert views["rows of visits"].unknown_values["cost"]["blind"]
+    assert not views["rows of drugs"].unknown_values["drug"]["blind"]
