@@ -97,6 +97,8 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     related = [name in manifest for name in ("person", "tables", "links")]
     if any(related) and not (all(related) and set(manifest["links"]) == set(manifest["tables"]) - {PEOPLE}):
         raise _damaged("it does not say how its tables belong together")
+    if any(related) and (manifest["stage"] != "synthetic" or {"parts", "csv", WITHHELD_KEY} & set(manifest)):
+        raise _damaged("its tables are not released in this form")
     return manifest
 
 

@@ -205,6 +205,21 @@ WRONG = {
     "versions": [{"python": 3}, []],
     "columns_leaving_as_is": [{}, [5]],
     "csv": [[], 5],
+    "person": [None, 5, ["id"]],
+    "tables": [
+        *([], {}, {"visits": {"file": "visits.parquet", "rows": 1, "fingerprint": "0" * 64}}),
+        {"people": {"file": "people.parquet", "rows": 1, "fingerprint": "0" * 64}},
+        *(
+            {name: {"file": file, "rows": n, "fingerprint": "0" * 64} for name in ("people", other)}
+            for other, file, n in (("visits", "people.parquet", 1), ("../a", "../a.parquet", 1), ("visits", 5, 1))
+        ),
+    ],
+    "links": [
+        [],
+        *({"visits": {"parent": "people", "key": "id", "order": None} | own} for own in ({"key": 5}, {"order": 5})),
+        {"visits": {"parent": "stays", "key": "id", "order": None}},
+        {"visits": {"key": "id"}},
+    ],
     "engine": ["Spark", None, ["local"], "spark at sc://host/;token=a", "spark at sc://me@host"],
     "declaration": [[], 5, {"purpose": 5}, {"sampling_fraction": "half"}],
     "approvals": [{}, [5], None],

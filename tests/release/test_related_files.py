@@ -85,6 +85,16 @@ def without_link(directory, *, corrected):
     write_manifest(directory, manifest) if corrected else (directory / "manifest.json").write_text(json.dumps(manifest))
 
 
+def edited(directory, **changes):
+    write_manifest(directory, json.loads((directory / "manifest.json").read_text()) | changes)
+
+
+def with_column_of(directory, column, table):
+    manifest = json.loads((directory / "manifest.json").read_text())
+    next(each for each in manifest["columns"] if each["column"] == column)["table"] = table
+    write_manifest(directory, manifest)
+
+
 def another_order(directory):
     manifest = json.loads((directory / "manifest.json").read_text())
     manifest["links"]["visits"]["order"] = None
@@ -158,6 +168,18 @@ DAMAGES = {
     "a link dropped, its digest corrected": (
         lambda own, _: without_link(own, corrected=True),
         ["it does not say how its tables belong together"],
+    ),
+    "the form of another side": (
+        lambda own, _: edited(own, stage="anonymized"),
+        ["its tables are not released in this form"],
+    ),
+    "parts, which could be a directory more": (
+        lambda own, _: edited(own, parts={"rows_per_part": 30, "rows": [30, 30]}),
+        ["its tables are not released in this form"],
+    ),
+    "a column of another table": (
+        lambda own, _: with_column_of(own, "people: age", "visits"),
+        ["the file 'people.parquet' does not have the recorded columns without an index"],
     ),
     "another order": (
         lambda own, _: another_order(own),
