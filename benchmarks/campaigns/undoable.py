@@ -233,6 +233,7 @@ BY_ASSESSMENT = {
 PROMISES: Mapping[str, Promise] = {
     **{name: BY_ASSESSMENT[own.assessment] for name, own in METRICS.items() if own.assessment in BY_ASSESSMENT},
     "privacy_risk_score": SHARES,
+    "score_of_lone_people": SHARES,
     "score_of_strangers": BESIDE_CONTROL,
     "score_of_related_columns": BESIDE_CONTROL,
     "score_of_strangers_on_related_columns": BESIDE_CONTROL,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privacy_assets.columns.parts import Parts, check_parts, names_with_parts
 from privacy_assets.columns.spelling import SPELLING
@@ -19,6 +22,7 @@ from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.copies_beyond_people import copies_beyond_people
 from privacy_assets.mpucc.draws import draw_rows, most_records
+from privacy_assets.mpucc.kernels.search import SearchResult
 from privacy_assets.mpucc.preprocess import (
     DatetimePrecision,
     NumericPrecision,
@@ -27,12 +31,14 @@ from privacy_assets.mpucc.preprocess import (
     preprocess,
     separate_people,
 )
-from privacy_assets.mpucc.readings import comparable_scores, riskier_reading
+from privacy_assets.mpucc.readings import LONE, comparable_scores, riskier_reading
 from privacy_assets.mpucc.results import (
     SearchProgress,
     SyntheticSearch,
     describe_details,
     describe_tree,
+    lone_originals,
+    protection_scores,
     score,
 )
 from privacy_assets.mpucc.settings import (
@@ -68,7 +74,8 @@ class MpuccAssessment(EqualByContent, ShowsFigures, ShowsPictures):
     Attributes
     ----------
     scores : dict
-        Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``); with a
+        Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``, as is
+        ``score_of_lone_people``, by which nobody is singled out whose record three or more people have); with a
         control also ``score_of_strangers`` and ``originals_singled_out_by_strangers``, the same figures of other people
         in place of as many synthetic records, and, of columns that depend on no others, ``score_of_related_columns``
         and ``score_of_strangers_on_related_columns``.
@@ -314,6 +321,8 @@ def assess_preprocessed(
             ]
         )
     scores = score(search, found, scored)
+    if settings.calculate_baseline:
+        scores |= _score_of_lone_people(searches, found, draws, scores["privacy_risk_score"])
     scores |= copies_beyond_people(tables.original, tables.synthetic, tables.n_codes, settings.confidence_level)
     if tables.control is not None and settings.calculate_baseline:
         scores |= scores_of_strangers(search, scores, found.complete_size)
@@ -326,6 +335,20 @@ def assess_preprocessed(
     described = {**_described(tables, settings), "complete_up_to": found.complete_size}
     scores = comparable_scores(scores, is_comparable=not (tables.foreign or blind_columns(tables.unknown_values)))
     return MpuccAssessment(scores, details, tree, control, described)
+
+
+def _score_of_lone_people(
+    searches: Sequence[SyntheticSearch], found: SearchResult, draws: Sequence[NDArray[Any]], score_of_all: float
+) -> dict[str, float]:
+    """Score the records without singling out people who are three or more with the same record."""
+    lone = lone_originals(searches[0].tables.original)
+    if lone is None:
+        return {LONE: score_of_all}
+    of_rows = list[NDArray[Any] | None](draws) or [None]
+    counts = [each.count_of_lone(found, lone, rows) for each, rows in zip(searches, of_rows, strict=True)]
+    rates = [n / each.tables.synthetic.n_assessed for each, n in zip(searches, counts, strict=True)]
+    own = [protection_scores(each, rate) for each, rate in zip(searches, rates, strict=True)]
+    return {LONE: fmean(each["privacy_risk_score"] for each in own)}
 
 
 def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str, Any]:

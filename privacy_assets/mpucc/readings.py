@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 from privacy_assets.mpucc.copies_beyond_people import COPIES, LOW
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 
+LONE: Final = "score_of_lone_people"
 WITHOUT_VALUE: Final = (
-    *("privacy_risk_score", "overall_protection", "main_protection", "identification_rate"),
+    *("privacy_risk_score", LONE, "overall_protection", "main_protection", "identification_rate"),
     *("originals_singled_out", "score_of_related_columns", *COPIES),
 )
 """Scores that are None if records cannot be compared with people."""
@@ -35,6 +36,8 @@ def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTa
     riskier = max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
     copying = max(found, key=lambda each: each.scores.get(LOW) or -1.0)
     riskier.scores.update({name: copying.scores[name] for name in COPIES})
+    if LONE in riskier.scores:
+        riskier.scores[LONE] = max(each.scores[LONE] for each in found)
     return riskier
 
 

@@ -18,6 +18,7 @@ from privacy_assets.mpucc.intervals import Estimate, wilson_interval
 from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult
+from privacy_assets.mpucc.people import Subjects
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MUTUAL_INFORMATION, MpuccSettings, count_combinations
 
@@ -25,6 +26,8 @@ MOST_RECORDS = 400
 FEWEST_RECORDS = 50
 CELLS_COMPARED = 20_000_000_000
 """Cells that may be compared; this takes about half a minute on one core."""
+FEWEST_ALIKE = 3
+"""Fewest originals who have the same record for none of them to be a lone one: `release.policy.PEOPLE_PER_VALUE`."""
 
 
 class AnySizeRate(NamedTuple):
@@ -156,6 +159,22 @@ class SyntheticSearch:
         original = self.tables.original
         found = self.against(original, "against original", with_profile=False, max_size=max_size, is_sought=~known)
         return count_identified(self, known | (found.combo_of_row >= 0))
+
+    def count_of_lone(self, found: SearchResult, lone: CodedTable, rows: NDArray[np.intp] | None = None) -> int:
+        """Count the synthetic records that single out a lone original (`lone_originals`).
+
+        They are those of ``found``, or some of its rows, which may single out others, too, because there are fewer.
+        """
+        of_rows = slice(None) if rows is None else rows
+        is_found = (found.combo_of_row >= 0)[of_rows]
+        of_row, _, weights = lone.subjects
+        # A heuristic search of other originals extends other combinations.
+        is_known = is_found & (weights[of_row[found.partner_of_row[of_rows]]] == 1) & (self.settings.search == "exact")
+        is_sought = ~is_known & (is_found if rows is None else True)
+        others = self.against(
+            lone, "against lone originals", with_profile=False, max_size=found.complete_size, is_sought=is_sought
+        )
+        return count_identified(self, is_known | (others.combo_of_row >= 0))
 
     def originals_singled_out(self, found: SearchResult) -> NDArray[np.bool_]:
         """Return which rows of the originals some synthetic record singles out, by any combination searched.
@@ -420,6 +439,22 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
         texts[at, position] = labels[c][codes[c][rows[at]]]
     return pd.Series(
         [tuple(own[:size]) for own, size in zip(texts.tolist(), sizes.tolist(), strict=True)], dtype=object
+    )
+
+
+def lone_originals(original: CodedTable) -> CodedTable | None:
+    """Return the originals in which nobody is singled out whose record 3 or more have; None if that is nobody.
+
+    Without duplicates a record is unique however many people have it; here such records are there twice.
+    """
+    of_row, n_alike, weights = original.subjects
+    is_shared = n_alike >= FEWEST_ALIKE
+    if not is_shared.any():
+        return None
+    weights = np.where(is_shared, 2, weights).astype(np.int32)
+    people = None if original.people is None else Subjects(of_row, n_alike, weights)
+    return replace(
+        original, people=people, multiplicities=np.where(is_shared[of_row], 2, original.multiplicities).astype(np.int32)
     )
 
 

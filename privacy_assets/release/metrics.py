@@ -288,6 +288,11 @@ METRICS: Mapping[str, Metric] = {
         privacy_risk_score=Metric(
             range=RISK, meaning="1 - overall_protection", needs_baseline=True, worst_for_copies=True
         ),
+        score_of_lone_people=Metric(
+            range=RISK,
+            meaning="the same if nobody is singled out whose record three or more originals have on all columns",
+            needs_baseline=True,
+        ),
         **{
             name: Metric(range=RISK, meaning=meaning, advice=STRANGERS_ADVICE, needs_control=True, needs_baseline=True)
             for name, meaning in (

@@ -167,11 +167,17 @@ def _score(scores: _Figures) -> str:
     if "privacy_risk_score_lowest" in scores:
         low, high = (scores.number(f"privacy_risk_score_{end}") for end in ("lowest", "highest"))
         drawn = f" ({low} to {high} over the draws)"
+    lone = ""
+    if scores.get("score_of_lone_people") != scores.get("privacy_risk_score"):
+        lone = (
+            f" Without people who share their record with two or more others, it is "
+            f"{scores.number('score_of_lone_people')}."
+        )
     return (
         f"The privacy risk score is {scores.number('privacy_risk_score')}{drawn}, on a scale from 0 (as "
         f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
         f"protection that random data would have"
-        f"{scores.rating('. On a general scale: ', 'privacy_risk_score', rate_score)}."
+        f"{scores.rating('. On a general scale: ', 'privacy_risk_score', rate_score)}.{lone}"
     )
 
 

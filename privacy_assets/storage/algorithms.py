@@ -9,7 +9,7 @@ from typing import Any, Final
 ALGORITHM: Final = "algorithm"
 """The setting that records the algorithm of a result."""
 VERSIONS: Final[Mapping[str, int]] = {
-    "mpucc_assessment": 4,
+    "mpucc_assessment": 5,
     "disclosure_assessment": 4,
     "reidentification_assessment": 1,
     "semantic_assessment": 1,

@@ -8,7 +8,7 @@ from privacy_assets.release.policy import Limit
 from privacy_assets.utility.result import FIGURES, GROUP_FIGURES
 
 PLACES = {
-    "mpucc_assessment": "privacy_risk_score score_of_strangers score_of_related_columns "
+    "mpucc_assessment": "privacy_risk_score score_of_lone_people score_of_strangers score_of_related_columns "
     "score_of_strangers_on_related_columns originals_singled_out_by_strangers overall_protection main_protection "
     "baseline_protection identification_rate total_identified originals_singled_out",
     "disclosure_assessment": "exposed_share exposed_share_of_least_visible "
