@@ -11,8 +11,8 @@ both commands, with the imports.
 
 - first: adult, penguins, fair, and 26 clinical columns of 2,000 patients.
 - eight: tables of at least 12,000 people; a worth of .80, of either side, in at least six.
-- four: tables of 2,500 to 12,000 people; what synthetic records lack is said before the run, and the anonymized side is
-  admitted.
+- four: tables of 2,500 to 12,000 people; what synthetic records lack is said before the run, or they are admitted, and
+  the anonymized side is.
 
 The exit code is 1 if a bar is missed.
 """
@@ -191,8 +191,11 @@ def checked(part: str, hours: Mapping[str, Hour], measured: Measurements) -> Mea
         )
         measured.check(f"{slowest:.0f} s; at most {MOST_SECONDS_OF_EIGHT}", slowest <= MOST_SECONDS_OF_EIGHT)
     else:
-        n = sum("you need" in own.said for own in hours.values())
-        measured.check(f"of {n} of {len(hours)} it is said before what is missing; all", n == len(hours))
+        n = sum("you need" in own.said or bool(re.search("(?m)^synthetic: yes", own.said)) for own in hours.values())
+        measured.check(
+            f"of {n} of {len(hours)} it is said before what synthetic records lack, or they are admitted; all",
+            n == len(hours),
+        )
         n = sum(bool(re.search("(?m)^anonymized: yes", own.said)) for own in hours.values())
         measured.check(f"{n} of {len(hours)} anonymized sides admitted; all", n == len(hours))
     return measured

@@ -8,7 +8,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 

@@ -1,6 +1,7 @@
 """The control of a release, judged before it is used: whether it can decide on leakage, and what it could reveal."""
 
 import math
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +36,8 @@ from privacy_assets.pipeline.measure import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, MPUCC
 
+NEAR: Final = 1.5
+"""How far rehearsals of one table with few people differ."""
 BY_TEST: Final = "disclosure test, rehearsed"
 USE_MORE: Final = (
     "Use more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
@@ -221,14 +224,29 @@ def _without_plan(release: ReleaseSettings, n_people: int, said: str) -> dict[st
 
 
 def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
+    """Rehearse the test; three times if copies are seen about as well as required, and return the one in the middle."""
     people = released_columns(release, table, with_person=True)
-    has_synthetic_people = release.synthetic_person is not None
-    return rehearse(
-        people,
-        release.disclosure_settings,
-        person=release.contract.person,
-        has_synthetic_people=has_synthetic_people,
-    )
+    settings, required = release.disclosure_settings, release.policy.required.detectable_share
+    n_each = _count_people(release, table) // 2
+
+    def rehearsed(seed: int) -> Rehearsal | None:
+        return rehearse(
+            people,
+            replace(settings, seed=seed),
+            person=release.contract.person,
+            has_synthetic_people=release.synthetic_person is not None,
+        )
+
+    def share_of(rehearsal: Rehearsal) -> float:
+        most = min(NEAR * required, 1.0) if required else 1.0
+        share = judge_by(rehearsal, n_each, n_each, _n_synthetic(release), most).detectable_share
+        return math.inf if share is None else share
+
+    first = rehearsed(settings.seed)
+    if first is None or required is None or not required / NEAR <= share_of(first) <= required * NEAR:
+        return first
+    others = [rehearsed(settings.seed + place) for place in (1, 2)]
+    return sorted([first, *(own for own in others if own is not None)], key=share_of)[1]
 
 
 def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -159,6 +159,10 @@ class _Errors(NamedTuple):
     explained: NDArray[np.float64]
 
 
+LIKELY: Final = 0.999
+"""Share of people who are not unlikely."""
+
+
 class Judge:
     """All that does not depend on the release, so that many releases can be judged in the same way.
 
@@ -272,6 +276,24 @@ class Judge:
                 worth = own / whole
                 lost += [name] if worth[0] + n_errors * _jackknife_error(worth) < 0 else []
         return lost
+
+    def share_of_unlikely(self, released: pd.DataFrame, columns: Sequence[str]) -> float | None:
+        """Return the share of the records that are less likely than 99.9 % of people; None if too few can be compared.
+
+        As if no column depended on another: by the product of the shares, among the originals, of their bins of some
+        columns. The release has all columns.
+        """
+        if self.problem or _too_few(len(self.original), len(self.control), len(released)):
+            return None
+        n = len(self.original)
+        of_people, of_records = np.zeros(len(self.control)), np.zeros(len(released))
+        encoded = self._codes, self._codes_of_control, self.grid.encode(released, "release")
+        for bins, own, of_control, of_released in zip(self.grid.columns, *encoded, strict=True):
+            if bins.name in columns:
+                rarity = -np.log((np.bincount(own, minlength=bins.n_bins) + 0.5) / (n + 1))
+                of_people += rarity[of_control]
+                of_records += rarity[of_released]
+        return float((of_records > np.quantile(of_people, LIKELY)).mean())
 
     def _note_unseen(self, codes: NDArray[np.uint8]) -> list[str]:
         shares = {bins.name: bins.share_unseen(own) for bins, own in zip(self.grid.columns, codes, strict=True)}

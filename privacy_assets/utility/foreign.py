@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
+from scipy.stats import binom
 
 from privacy_assets.columns.spelling import spelled_keys
-from privacy_assets.display.numbers import number
+from privacy_assets.display.numbers import number, percent
 from privacy_assets.utility.assess import FEWEST_CONTROL, Judge
 from privacy_assets.utility.result import UPPER
 
@@ -25,6 +26,18 @@ ZEROS: Final = {
     "utility_columns": "columns that are uniform over the range of the originals",
     "utility_pairs": "columns that do not depend on each other",
 }
+UNLIKELY, FEW, CHANCE = 0.005, 5, 0.01
+"""Share of records as unlikely as one in 1,000 people that is too large, more if few people judge, and its p-value."""
+
+
+def _said_of_unlikely(judge: Judge, synthetic: pd.DataFrame, varied: Sequence[str]) -> str:
+    """Say how many records have values that are rare in more columns than people's; empty if hardly any."""
+    share = judge.share_of_unlikely(synthetic, varied)
+    # With few people, more of the next ones are beyond all of them.
+    most = UNLIKELY + FEW / len(judge.control)
+    if share is None or binom.sf(round(share * len(synthetic)) - 1, len(synthetic), most) > CHANCE:
+        return ""
+    return f"{percent(share)} of the records have rarer values in more columns than 99.9% of people"
 
 
 def why_foreign(
@@ -45,7 +58,8 @@ def why_foreign(
     The worth of single columns or of pairs is below 0: so is the upper end of its interval, because independent columns
     are worth 0 in pairs, except by chance; or so it is for the pairs of some column. Or a column is far from real
     people, and farther than a uniform one, and has at least half as many values: a column that collapsed to few values
-    cannot be undone.
+    cannot be undone. Or more records than people have values that are rare in too many columns: these may be changed
+    copies beside many other records.
     """
     compared = [name for name in synthetic.columns if name not in invented]
     if person is not None:
@@ -71,13 +85,16 @@ def why_foreign(
     below = [name for name in ZEROS if (upper := found.scores[name + UPPER]) is not None and upper < 0]
     columns = found.columns.set_index("column")
     is_far = (columns["distance"] > FAR) & (columns["distance"] > columns["distance_of_uniform"])
-    far = [name for name in columns.index[is_far] if 2 * synthetic[name].nunique() >= own[name].nunique()]
+    varied = [name for name in columns.index if 2 * synthetic[name].nunique() >= own[name].nunique()]
+    far = [name for name in columns.index[is_far] if name in varied]
+    unlikely = _said_of_unlikely(judge, synthetic, varied)
     lost = judge.columns_worth_less_than_independent(synthetic)
-    if not below and not far and not lost:
+    if not below and not far and not lost and not unlikely:
         return ""
     said = [f"{name} is {number(found.scores[name] or 0.0)}, farther from people than {ZEROS[name]}" for name in below]
     said += [f"the columns {far[:MOST_COLUMNS]} are farther from people than uniform ones"] if far else []
     said += [f"the columns {lost[:MOST_COLUMNS]} depend on others in another way than people's"] if lost else []
+    said += [unlikely] if unlikely else []
     beyond = (columns["distance"] - columns["distance_of_originals"]).sort_values(ascending=False, kind="stable")
     return (
         f"The records cannot be compared with people: {'; '.join(said)}. Farthest are "

@@ -29,6 +29,7 @@ MARKUP = "<script>alert('x')</script>\"&"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
 SCORES = {
     "privacy_risk_score": 0.17,
+    "score_of_lone_people": 0.17,
     "overall_protection": 0.83,
     "main_protection": 0.8,
     "baseline_protection": 0.97,
@@ -38,6 +39,7 @@ SCORES = {
     "total_syn_records": 4000,
     "search": "exact",
     "max_combo_size": 3,
+    "score_of_lone_people": 0.17,
 }
 CONTROL = {
     "leakage": "no",

@@ -161,3 +161,53 @@ def test_records_are_compared_in_any_spelling():
     assert why_foreign(texts[0], exponents, texts[1]) == ""
     changed = rotated(reflected(original))
     assert why_foreign(original, changed.assign(**{name: changed[name].str.upper() for name in LABELS}), control)
+
+
+def reflected_numbers(table):
+    return table.apply(lambda own: own.min() + own.max() - own if own.dtype.kind in "if" else own)
+
+
+def rotated_labels(table):
+    """Replace each label by the next one."""
+    return table.apply(lambda own: own if own.dtype.kind in "if" else own.map(dict(zip(LETTERS, NEXT, strict=True))))
+
+
+LETTERS = list("ABCDEFGHI")
+NEXT = [*LETTERS[1:], LETTERS[0]]
+
+
+def both(table):
+    return rotated_labels(reflected_numbers(table))
+
+
+@pytest.mark.parametrize("change", [reflected_numbers, both])
+def test_a_few_changed_copies_beside_other_people_are_no_people(change):
+    """Of everybody's margins they are a twentieth; each of them has rare values in many columns."""
+    original = skewed(4000, 0)
+    changed = change(original)
+    for share in (0.03, 0.05, 0.2):
+        n = int(share * len(original))
+        released = pd.concat([changed[:n], skewed(len(original) - n, 2)], ignore_index=True)
+        said = why_foreign(original, released, skewed(2000, 1))
+        assert "% of the records have rarer values in more columns than 99.9% of people" in said
+
+
+def skewed(n, seed):
+    """Ten columns of frequent and rare values that depend on each other."""
+    random = np.random.default_rng(seed)
+    cause = random.normal(size=(n, 1))
+    values = np.floor(np.exp(0.4 * cause + 0.7 * random.normal(size=(n, 10)))).clip(0, 8).astype(int)
+    numbers = pd.DataFrame(values[:, :6]).add_prefix("number ")
+    return numbers.join(pd.DataFrame(np.array(LETTERS)[values[:, 6:]]).add_prefix("label "))
+
+
+@pytest.mark.parametrize("n_control", [0, 120, 400, 2000])
+def test_people_themselves_are_likely_with_any_number_of_judges(n_control):
+    for seed in range(12):
+        control = skewed(n_control, 100 + seed) if n_control else None
+        original = skewed(1500, seed)
+        shuffled = pd.DataFrame(
+            {name: np.random.default_rng(seed).permutation(column) for name, column in original.items()}
+        )
+        for released in (skewed(1500, 200 + seed), skewed(200, 300 + seed), shuffled):
+            assert why_foreign(original, released, control) == ""
