@@ -10,11 +10,12 @@ import pytest
 
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS
+from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS, ControlSize
+from privacy_assets.orchestration import control_plans
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, GivenSplit, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from tests.orchestration.project import Project, failure_of, people
+from tests.orchestration.project import Project, failure_of, people, settings_of
 
 SIDES = ("source", "original", "control")
 
@@ -229,3 +230,26 @@ def test_a_share_that_is_chosen_is_shown_recorded_and_the_same_again(project):
     given = project.run(project.definitions(split=Split(0.7), policy=of_detectable_share(0.1)), *SIDES)
     [event] = [e for e in given.get_asset_materialization_events() if e.asset_key.path[-1] == "original"]
     assert event.materialization.metadata["privacy_assets/made_with"].value == {"train_fraction": 0.7, "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("shares", "chosen"), [((0.009, 0.02, 0.011), 2), ((0.02, 0.001, 0.001), 0), ((0.01, None, 0.012), 2)]
+)
+def test_a_table_whose_copies_are_seen_about_as_well_as_required_is_rehearsed_three_times(
+    monkeypatch, project, shares, chosen
+):
+    """Rehearsals of one small table differ; the one in the middle is said, and the first alone where it is clear."""
+    seeds = []
+    monkeypatch.setattr(
+        control_plans, "rehearse", lambda table, settings, **_: seeds.append(settings.seed) or settings.seed
+    )
+
+    def judged(seed, n_original, n_control, *_):
+        share = shares[seed]
+        return ControlSize(n_original, n_control, None if share is None else round(share * n_original))
+
+    monkeypatch.setattr(control_plans, "judge_by", judged)
+    required = replace(policy(40), required=RequiredSettings(control_records=40, detectable_share=0.01))
+    release = settings_of(project.definitions(policy=required))
+    assert control_plans._rehearsed(release, people(4_000)) == chosen
+    assert seeds == ([0] if chosen == 0 else [0, 1, 2])
