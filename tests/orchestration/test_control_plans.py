@@ -251,5 +251,5 @@ def test_a_table_whose_copies_are_seen_about_as_well_as_required_is_rehearsed_th
     monkeypatch.setattr(control_plans, "judge_by", judged)
     required = replace(policy(40), required=RequiredSettings(control_records=40, detectable_share=0.01))
     release = settings_of(project.definitions(policy=required))
-    assert control_plans._rehearsed(release, people(4_000)) == chosen
+    assert control_plans._rehearsed(release, people(4_000, 1)) == chosen
     assert seeds == ([0] if chosen == 0 else [0, 1, 2])

@@ -29,7 +29,6 @@ MARKUP = "<script>alert('x')</script>\"&"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
 SCORES = {
     "privacy_risk_score": 0.17,
-    "score_of_lone_people": 0.17,
     "overall_protection": 0.83,
     "main_protection": 0.8,
     "baseline_protection": 0.97,
