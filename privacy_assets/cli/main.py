@@ -32,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
+    quickstart = commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
+    quickstart.add_argument("--related", action="store_true", help="one of its people and of their years instead")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
     verify.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     verify.add_argument(
@@ -115,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_stage(stages[chosen.command], chosen)
     max_bytes = int(chosen.max_gib * 2**30) if "max_gib" in chosen else 0
     runs: dict[str, Callable[[], int]] = {
-        "quickstart": run_quickstart,
+        "quickstart": lambda: run_quickstart(related=chosen.related),
         "compare": lambda: run_compare(chosen),
         "budget": lambda: run_budget(chosen.directory, chosen.population, chosen.delta),
         "register": lambda: run_register(chosen.directory, chosen.public_key, max_bytes if chosen.verify else None),

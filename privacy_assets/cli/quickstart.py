@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import dagster as dg
 
 
-def run_quickstart() -> int:
-    """Run the releases of the quickstart, and print where they are or which limit refused them."""
+def run_quickstart(*, related: bool = False) -> int:
+    """Run the releases of one table, or that of related tables; print where they are or which limit refused them."""
     home = Path.cwd()
     if not (home / "dagster.yaml").is_file():
         print(f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone. Nothing was run.")
@@ -20,7 +20,7 @@ def run_quickstart() -> int:
     import dagster as dg
 
     print("Dagster is imported; the releases of the quickstart begin.", flush=True)
-    from privacy_assets.definitions import RELEASES, defs
+    from privacy_assets.definitions import RELATED, RELEASES, defs
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.private.hidden_output import print_openly
     from privacy_assets.orchestration.stages import progress_also_to
@@ -36,7 +36,7 @@ def run_quickstart() -> int:
         reported_to(lambda _, line: print_progress(line)),
         progress_also_to(print_progress),
     ):
-        finished = [_run_release(defs, instance, name) for name in RELEASES]
+        finished = [_run_release(defs, instance, name) for name in ([RELATED] if related else RELEASES)]
     print("\nTo look at the results, run `.venv/bin/dg dev` and open the address it prints.")
     return 0 if all(finished) else 1
 

@@ -47,6 +47,18 @@ BANDS: Final[Mapping[str, Sequence[int]]] = {
 }
 """Lower limits of the bands of the generalized table; the last band of each column is open."""
 
+YEARS: Final = {
+    "person_id": "zper", "year": "year", "doctor_visits": "mdvis", "other_visits": "notmdvis",
+    "mental_health_visits": "mentvis", "hospital_admissions": "totadm", "medical_expenditure": "meddol",
+}  # fmt: skip
+"""The columns of the years, and their names in the file."""
+BANDS_OF_YEARS: Final[Mapping[str, Sequence[int]]] = {
+    **{name: BANDS[name] for name in ("doctor_visits", "medical_expenditure")},
+    "other_visits": (0, 1, 2, 3, 6, 11),
+    "mental_health_visits": (0, 1, 2, 6, 16),
+    "hospital_admissions": (0, 1, 2),
+}
+
 CONTRACT: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "columns": {
         "person_id": {"type": "integer", "role": "direct_identifier", "person": True, "unique": True},
@@ -156,6 +168,49 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
     return table.assign(**{name: _band(table[name], limits) for name, limits in BANDS.items()}) if banded else table
 
 
+def load_rand_hie_people() -> pd.DataFrame:
+    """Load the people of `load_rand_hie`, in bands, without what they used and what it cost."""
+    return load_rand_hie(banded=True).drop(columns=list(BANDS_OF_YEARS), errors="ignore")
+
+
+def load_rand_hie_years() -> pd.DataFrame:
+    """Load what each person used in each year, and what it cost, in `BANDS_OF_YEARS`.
+
+    Returns
+    -------
+    DataFrame of 20,190 rows
+        `person_id`, `year` of the experiment (1 to 5), `doctor_visits`, `other_visits` (to other providers),
+        `mental_health_visits`, `hospital_admissions`, and `medical_expenditure` in dollars.
+
+    Raises
+    ------
+    InvalidSettingError
+        If statsmodels is not installed.
+    """
+    table = pd.read_csv(_path(), usecols=list(YEARS.values()))
+    table = table.sort_values(["zper", "year"], kind="stable", ignore_index=True)
+    years = pd.DataFrame({name: _whole(table[source], 1) for name, source in YEARS.items()})
+    return years.assign(**{name: _band(years[name], limits) for name, limits in BANDS_OF_YEARS.items()})
+
+
+def rand_hie_people_contract() -> TableContract:
+    """Return the contract of `load_rand_hie_people`."""
+    columns = {name: own for name, own in _columns(banded=True).items() if name not in BANDS_OF_YEARS}
+    return TableContract.from_mapping({"columns": columns})
+
+
+def rand_hie_years_contract() -> TableContract:
+    """Return the contract of `load_rand_hie_years`, whose rows belong to people by ``person_id``, by ``year``."""
+    columns = {
+        "person_id": {"type": "integer", "role": "direct_identifier"},
+        "year": {"type": "integer", "role": "quasi_identifier", "min": 1, "max": 5},
+    }
+    of_bands = {name: {"type": "integer", "role": "sensitive", "isin": [*own]} for name, own in BANDS_OF_YEARS.items()}
+    return TableContract.from_mapping(
+        {"columns": columns | {name: of_bands[name] for name in YEARS if name in of_bands}}
+    )
+
+
 @cache
 def rand_hie_contract(*, banded: bool = False) -> TableContract:
     """Return the contract of `load_rand_hie`: types, ranges and privacy roles.
@@ -166,11 +221,15 @@ def rand_hie_contract(*, banded: bool = False) -> TableContract:
         List the values of the columns in `BANDS` instead of their ranges, as `load_rand_hie(banded=True)` has them.
         Synthetic records then have only these values, and `mst` has its public domain.
     """
+    return TableContract.from_mapping({"columns": _columns(banded=banded)})
+
+
+def _columns(*, banded: bool) -> dict[str, dict[str, Any]]:
     columns = {name: dict(column) for name, column in CONTRACT["columns"].items()}
     for name, limits in BANDS.items() if banded else ():
         columns[name] = {key: value for key, value in columns[name].items() if key not in ("min", "max")}
         columns[name]["isin"] = list(limits)
-    return TableContract.from_mapping({"columns": columns})
+    return columns
 
 
 def _path() -> Path:
