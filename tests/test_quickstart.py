@@ -36,18 +36,42 @@ sys.exit(main())
 @pytest.fixture(scope="module")
 def quickstart(made_once):
     """Run the quickstart once, as a user does, in a directory of its own."""
+    return run_of(made_once, "quickstart")
+
+
+def run_of(made_once, *arguments):
     environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    name = "".join(arguments)
+    kept = f"printed-by-the-{name}.json"
 
     def run_it(directory):
         shutil.copy(REPOSITORY / "dagster.yaml", directory)
-        command = [sys.executable, "-c", OFTEN, "quickstart"]
+        command = [sys.executable, "-c", OFTEN, *arguments]
         run = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
         printed = [run.returncode, run.stdout, run.stderr]
-        (directory.parent / "printed-by-the-quickstart.json").write_text(json.dumps(printed))
+        (directory.parent / kept).write_text(json.dumps(printed))
 
-    directory = made_once.directory("quickstart", run_it)
-    printed = json.loads((directory.parent / "printed-by-the-quickstart.json").read_text())
-    return directory, subprocess.CompletedProcess([], *printed)
+    directory = made_once.directory(name, run_it)
+    return directory, subprocess.CompletedProcess([], *json.loads((directory.parent / kept).read_text()))
+
+
+def test_people_and_their_years_are_released_as_the_tutorial_shows(made_once):
+    directory, run = run_of(made_once, "quickstart", "--related")
+    assert run.returncode == 0, run.stderr[-3000:]
+    [released] = re.findall(r"RELEASED: (\S+)", run.stdout)
+    assert verify_release(released).verified
+    people, years = (pd.read_parquet(f"{released}/{name}.parquet") for name in ("people", "years"))
+    assert sorted(people["person_id"]) == list(range(1, len(people) + 1))
+    assert years["person_id"].isin(people["person_id"]).all()
+    lines = [
+        re.sub(r"\S*/releases/", "releases/", line)
+        for line in run.stdout.splitlines()
+        if line.startswith(("===", "  "))
+    ]
+    page = (REPOSITORY / "docs" / "tutorial.md").read_text()
+    shown = page.split("quickstart --related")[1].split("```text\n")[1].split("```")[0]
+    assert_are_shown(shown, lines)
+    assert not (directory / "releases" / "rand_hie_cart").exists()
 
 
 def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_other(quickstart):
@@ -70,7 +94,10 @@ def test_the_tutorial_shows_what_is_printed(quickstart):
     _, run = quickstart
     page = (REPOSITORY / "docs" / "tutorial.md").read_text()
     shown = next(block for block in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL) if "=== rand_hie" in block)
-    printed = [re.sub(r"\S*/releases/", "releases/", line) for line in run.stdout.splitlines()]
+    assert_are_shown(shown, [re.sub(r"\S*/releases/", "releases/", line) for line in run.stdout.splitlines()])
+
+
+def assert_are_shown(shown, printed):
     for line in filter(None, shown.splitlines()):
         words = [re.escape(part.strip()) for part in line.split("...")]
         assert any(re.search(".*".join(words), each) for each in printed), line
