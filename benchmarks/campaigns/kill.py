@@ -1,6 +1,8 @@
 """Kill the process at random points of releases, and examine what remains.
 
-Usage: python -m benchmarks.campaigns.kill [--n 1000] [--seed 0]
+Usage: python -m benchmarks.campaigns.kill [--n 1000] [--seed 0] [--related]
+
+With --related only people with their rows are stored and released, which are one of the tables otherwise.
 
 Three ways, drawn at random:
 
@@ -27,7 +29,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.campaigns.releases import OUTCOMES, Content, Place, contents, forked, summary
+from benchmarks.campaigns.releases import OUTCOMES, SIDES, Content, Place, contents, forked, summary
+from tests.related import clinic
 
 COUNTED = (
     "open",
@@ -145,13 +148,14 @@ class _Target:
 class _Runs:
     """Whole Dagster runs in copies of a project with an earlier release of both sides."""
 
-    def __init__(self, root: Path, chance: random.Random) -> None:
+    def __init__(self, root: Path, chance: random.Random, *, related: bool) -> None:
         # Dagster comes with it, which the other points need not load.
         from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
         from privacy_assets.release.policy import Limit, Policy, RequiredSettings
         from tests.orchestration.project import ADMITS, Project
+        from tests.orchestration.related_project import RelatedProject
 
-        self.root, self.chance, self.project = root, chance, Project
+        self.root, self.chance, self.project, self.sides = root, chance, Project, SIDES
         limits = (
             Limit("privacy_risk_score", ADMITS, "at_most"),
             Limit("leakage_detected", 0),
@@ -162,6 +166,8 @@ class _Runs:
             "anonymized": AnonymizationSettings(k=3),
             "formats": ("csv",),
         }
+        if related:
+            self.project, self.sides, self.settings = RelatedProject, SIDES[:1], {}
         (root / "first").mkdir(parents=True)
         for seed in (1, 2):
             self.n_operations, _ = count_operations(lambda seed=seed: self.run(root / "first", seed))
@@ -169,7 +175,10 @@ class _Runs:
     def run(self, root: Path, seed: int) -> None:
         """Make and release both sides in one run."""
         project = self.project(root)
-        project.write_tables(seed)
+        if len(self.sides) == 1:
+            project.write(clinic(300, seed))
+        else:
+            project.write_tables(seed)
         if not project.run(project.definitions(**self.settings)).success:
             raise RuntimeError("the run failed")
 
@@ -177,7 +186,7 @@ class _Runs:
         """Kill one run, look, and let the next one succeed."""
         root = self.root / f"run-{number}"
         shutil.copytree(self.root / "first", root, symlinks=True)
-        places = [_side(root, side) for side in ("synthetic", "anonymized")]
+        places = [_side(root, side) for side in self.sides]
         for place in places:
             place.remember()
         k = self.chance.randint(1, self.n_operations)
@@ -213,7 +222,7 @@ def _side(root: Path, side: str) -> _Side:
     return place
 
 
-def campaign(n: int = 1_000, seed: int = 0, *, with_runs: bool = True) -> Counter:
+def campaign(n: int = 1_000, seed: int = 0, *, with_runs: bool = True, related: bool = False) -> Counter:
     """Kill at ``n`` points; return how many there were of each kind, and how many problems of each kind.
 
     Parameters
@@ -224,16 +233,18 @@ def campaign(n: int = 1_000, seed: int = 0, *, with_runs: bool = True) -> Counte
         Draws tables and points.
     with_runs : bool
         Whether 5 % of the points are whole Dagster runs.
+    related : bool
+        Whether only related tables are stored and released.
     """
     chance, counts = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as directory:
-        chosen = contents(seed, chance, n)
+        chosen = contents(seed, chance, 1 if related else n)
         targets = [_Target(own, Path(directory) / str(number), chance) for number, own in enumerate(chosen)]
         n_runs = round(n * SHARE_OF_RUNS) if with_runs else 0
         for number in range(n - n_runs):
             counts += targets[number % len(targets)].try_one()
         if n_runs:
-            runs = _Runs(Path(directory) / "runs", chance)
+            runs = _Runs(Path(directory) / "runs", chance, related=related)
             for number in range(n_runs):
                 counts += runs.try_one(number)
     return counts
@@ -244,8 +255,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--related", action="store_true")
     arguments = parser.parse_args()
-    counts = campaign(arguments.n, arguments.seed)
+    counts = campaign(arguments.n, arguments.seed, related=arguments.related)
     ways = ", ".join(f"{counts[way]} {way}" for way in ("by operation", "by time", "whole runs"))
     print(summary(arguments.n, f" ({ways}; {counts['killed']} killed before they ended)", counts))
     raise SystemExit(any(counts[name] for name in OUTCOMES))

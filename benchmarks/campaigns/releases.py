@@ -1,4 +1,6 @@
-"""The work that the campaigns interrupt: storing a private table and writing a release, of ten tables and both sides.
+"""The work that the campaigns interrupt: storing a private table and writing a release.
+
+The tables are ten, on both sides, and one of people with their rows.
 
 Each attempt runs in a fork of this process. Afterwards `Place.problems` reports what remains: a directory that is only
 half of a release, one that does not verify, an earlier release that is lost, and leftovers after a run that succeeded.
@@ -21,6 +23,7 @@ import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.contract.related import Child, RelatedTables, content_of, named
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict, limit_verdict
@@ -31,7 +34,6 @@ from privacy_assets.release.verification import MANIFEST_FILE, verify_release
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import make_private_root
-from privacy_assets.storage.fingerprint import fingerprint
 
 SIDES = ("synthetic", "anonymized")
 OUTCOMES = (
@@ -77,22 +79,37 @@ def tables(seed: int) -> list[pd.DataFrame]:
     ]
 
 
+def related(seed: int) -> RelatedTables:
+    """Make people with their visits, with the keys of a release."""
+    random = np.random.default_rng(seed)
+    people = pd.DataFrame({"person": np.arange(1, 201), "age": random.integers(18, 90, 200)})
+    visits = pd.DataFrame({"person": np.sort(random.integers(1, 201, 700)), "day": random.integers(0, 900, 700)})
+    return RelatedTables(people, {"visits": Child(visits, "person", "day")}, "person")
+
+
 @dataclass
 class Content:
     """The table that one attempt stores and releases."""
 
     side: str
-    table: pd.DataFrame
+    table: pd.DataFrame | RelatedTables
     artifact: Artifact
     record: ReleaseRecord
 
     @classmethod
-    def of(cls, side: str, table: pd.DataFrame) -> "Content":
+    def of(cls, side: str, table: pd.DataFrame | RelatedTables) -> "Content":
         """Prepare a table for a side of a release, with verdicts that admit it."""
-        columns = [{"column": name, "role": "other"} for name in table.columns]
+        if isinstance(table, RelatedTables):
+            columns = [
+                {"column": named(name, column), "table": name, "role": "other"}
+                for name, own in table.tables.items()
+                for column in own.columns
+            ]
+        else:
+            columns = [{"column": name, "role": "other"} for name in table.columns]
         policy, measured = Policy((Limit("privacy_risk_score", 0.1),)), {"privacy_risk_score": 0.05}
         figures, settings = {MPUCC: measured}, {"split": {"seed": 0}}
-        artifact = Artifact.of_table(table)
+        artifact = table.to_artifact() if isinstance(table, RelatedTables) else Artifact.of_table(table)
         if side == "anonymized":
             known, *_ = names = list(table.columns)
             found = anonymize(table, quasi_identifiers=[known], sensitive=names[1:], k=min(2, len(table)))
@@ -110,15 +127,19 @@ class Content:
         decided = tuple(limit_verdict(limit, evidence) for limit in policy.limits_of(side))
         record = ReleaseRecord(
             *("people", side, None, "run", policy, (CONDITION, *decided), settings, figures, columns, 0),
-            acknowledged=dict.fromkeys(table.columns, "Made for a campaign, of nobody"),
+            acknowledged=dict.fromkeys([each["column"] for each in columns], "Made for a campaign, of nobody"),
         )
         return cls(side, table, artifact, record)
 
 
 def contents(seed: int, chance: Random, n: int) -> list[Content]:
-    """Prepare up to ``n`` sides of the ten tables, drawn by chance; a single record has no classes of two."""
+    """Prepare up to ``n`` sides of the tables, drawn by chance, the related ones first.
+
+    A single record has no classes of two.
+    """
     chosen = [(side, table) for table in tables(seed) for side in SIDES if side == "synthetic" or len(table) > 1]
     chance.shuffle(chosen)
+    chosen.insert(0, ("synthetic", related(seed)))
     return [Content.of(side, table) for side, table in chosen[: max(n, 1)]]
 
 
@@ -147,9 +168,9 @@ class Place:
         write_release(
             self.releases,
             content.table,
-            fingerprint(content.table),
+            content_of(content.table),
             content.record,
-            ("parquet", "csv"),
+            ("parquet",) if isinstance(content.table, RelatedTables) else ("parquet", "csv"),
             ReportMaterial(),
         )
 
