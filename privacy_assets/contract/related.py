@@ -231,6 +231,29 @@ def broken_links(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping
     return problems
 
 
+def columns_that_repeat_the_person(tables: RelatedTables) -> dict[str, list[str]]:
+    """Return the columns of each child that never differ between the rows of a person, and so belong to the people.
+
+    A missing value is a value. Only people with several rows count, and a column that is the same for all of them is
+    not returned, because it says nothing about a person. Keys and orders are left out, and so are children without such
+    columns.
+    """
+    found = {}
+    for name, child in tables.children.items():
+        whose = tables.whose[name]
+        has_several = np.bincount(whose, minlength=len(tables.people))[whose] > 1
+        own, n_people = whose[has_several], len(np.unique(whose[has_several]))
+        repeats = []
+        for column in child.columns:
+            codes = read_column(child.table[column], f"Column {column!r} of table {name!r}").codes[has_several]
+            pairs = pd.DataFrame({"person": own, "code": codes}).drop_duplicates()
+            if len(pairs) == n_people and len(set(pairs["code"])) > 1:
+                repeats.append(column)
+        if repeats:
+            found[name] = repeats
+    return found
+
+
 def refuse_with_related(**given: object) -> None:
     """Raise InvalidSettingError if a setting is given that related tables do not have yet."""
     names = sorted(name for name, value in given.items() if value is not None)

@@ -5,12 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import privacy_assets as pa
-from privacy_assets.contract.related import Child, RelatedTables
+from privacy_assets.contract.related import Child, RelatedTables, columns_that_repeat_the_person
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.synthesis.split import split_records
+from tests.examples import examples
 from tests.related import clinic, of_visits
+
+DAY = pd.Timedelta(days=1)
 
 
 def people(*keys, **columns):
@@ -126,6 +131,52 @@ def test_names_and_numbers_of_tables_are_bounded():
         RelatedTables(
             people("a"), {"visits": Child(rows("a")[["patient", "patient"]], key="patient")}, person="patient"
         )
+
+
+def columns_that_repeat(of_rows, key, columns):
+    """By loops over people; ``None`` is a value, and one value of all people is none of a person."""
+    own = {}
+    for row in of_rows:
+        own.setdefault(row[key], []).append(row)
+    several = [rows for rows in own.values() if len(rows) > 1]
+    return [
+        name
+        for name in columns
+        if all(row[name] == rows[0][name] for rows in several for row in rows)
+        and len({rows[0][name] for rows in several}) > 1
+    ]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), *[st.sampled_from([None, "x", "y"])] * 2, st.booleans()), max_size=12))
+def test_columns_that_repeat_the_person_are_those_of_loops(cells):
+    of_rows = [
+        {
+            "patient": own,
+            "code": code,
+            "race": race,
+            "own": f"{own % 2}",
+            "all": "x",
+            "even": own % 2 == 0,
+            "odd": odd,
+        }
+        for own, code, race, odd in cells
+    ]
+    names = ["code", "race", "own", "all", "even", "odd"]
+    table = pd.DataFrame(of_rows, columns=["patient", *names])
+    tables = related(people(*range(5)), table.astype({"patient": "int64"}))
+    expected = columns_that_repeat(of_rows, "patient", names)
+    assert columns_that_repeat_the_person(tables) == ({"visits": expected} if expected else {})
+
+
+def test_what_repeats_the_person_has_neither_key_nor_order_and_is_by_child():
+    tables = clinic(40)
+    visits = tables.children["visits"].table
+    place = tables.whose["visits"]
+    assert columns_that_repeat_the_person(tables) == {}
+    repeats = of_visits(tables, table=visits.assign(ward=place % 3, date=pd.Timestamp("2024-01-01") + place * DAY))
+    assert columns_that_repeat_the_person(repeats) == {"visits": ["ward"]}
+    assert columns_that_repeat_the_person(of_visits(repeats, table=visits.assign(ward=place % 3).head(0))) == {}
 
 
 @pytest.mark.parametrize("seed", range(3))
