@@ -77,6 +77,7 @@ _PUBLIC_NAMES = {
     "UpstreamAsset": "orchestration.settings.sources",
     "UtilityAssessment": "utility.result",
     "UtilitySettings": "pipeline.settings.utility",
+    "aggregate_rows": "anonymization.related",
     "anonymize": "anonymization.anonymize",
     "anonymize_dataset": "anonymization.dataset",
     "apply_cuts": "anonymization.cut_tree",
@@ -98,6 +99,7 @@ _PUBLIC_NAMES = {
     "related_views": "contract.views",
     "split_records": "synthesis.split",
     "synthesize": "synthesis.synthesize",
+    "unlinked_rows": "anonymization.related",
     "verify_anonymity": "anonymity.verify",
     "verify_release": "release.verification",
 }

@@ -25,6 +25,7 @@ from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.nodes_of_classes import label_by_nodes
+from privacy_assets.anonymization.related import rows_to_anonymize
 from privacy_assets.anonymization.release import release
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.sensitive_values import make_models
@@ -44,6 +45,7 @@ from privacy_assets.anonymization.settings import (
 )
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -54,12 +56,13 @@ __all__ = ["Anonymization", "LDiversity", "anonymize", "apply_cuts"]
 
 @shows_progress
 def anonymize(
-    table: pd.DataFrame,
+    table: pd.DataFrame | RelatedTables,
     *,
     quasi_identifiers: Sequence[str],
     k: int,
     sensitive: Sequence[str] = (),
     subject: str | None = None,
+    unlinked: str | None = None,
     method: Method = "mondrian",
     criterion: Criterion = "gain",
     relaxed: bool = False,
@@ -80,8 +83,9 @@ def anonymize(
 
     Parameters
     ----------
-    table : DataFrame
-        At least one record. The index is ignored, and the order of the rows does not change the result.
+    table : DataFrame or RelatedTables
+        At least one record; related tables with ``unlinked``. The index is ignored, and the order of the rows does not
+        change the result.
     quasi_identifiers : sequence of str
         Columns that an outsider may know. Numbers, times, periods, intervals and ordered categories become intervals,
         all others sets; a missing value is a separate value. Floats are exact, as in `verify_anonymity`: 0.1 + 0.2 is
@@ -89,6 +93,11 @@ def anonymize(
     k, subject
         Smallest number of rows in a class; with ``subject``, the column with the person of each row, smallest number of
         people. The subject is not released. k = 1 is allowed but does not protect anybody.
+    unlinked : str, optional
+        Of related tables, the child whose rows leave without a key, in classes of k people: the table of
+        `unlinked_rows`, with those columns of the people that are quasi-identifiers. Columns that leave as they are and
+        are the same in all rows of a person are refused, because they tie its rows together again. For figures of the
+        rows in place of rows, anonymize the people that `aggregate_rows` returns.
     sensitive : sequence of str
         Columns whose values should not become known; released unchanged.
     method, hierarchies
@@ -145,6 +154,20 @@ def anonymize(
     k, l and t are necessary, not sufficient: an attacker who knows how the classes were made may learn more (minimality
     and downcoding attacks).
     """
+    if isinstance(table, RelatedTables):
+        refuse_with_related(subject=subject)
+        subject = table.person
+        table = rows_to_anonymize(
+            table,
+            unlinked,
+            quasi_identifiers=quasi_identifiers,
+            sensitive=sensitive,
+            direct_identifiers=direct_identifiers,
+        )
+    elif unlinked is not None:
+        raise InvalidSettingError(
+            "`unlinked` names a child of RelatedTables, but one table is given. Leave it out. Nothing was anonymized."
+        )
     settings = AnonymizeSettings(
         quasi_identifiers=as_names(quasi_identifiers, "quasi_identifiers"),
         k=k,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype, read_column
 from privacy_assets.columns.column_names import problem_of_names
+from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact import Artifact
@@ -178,9 +179,12 @@ class RelatedTables:
         }
         return replace(self, people=self.people.iloc[places].reset_index(drop=True), children=children)
 
-    def in_order(self, name: str, ties: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the rows of a child by person and by its order column; equal ones by ``ties``."""
+    def in_order(self, name: str, ties: NDArray[Any] | None = None) -> NDArray[np.intp]:
+        """Return the rows of a child by person and by its order column; equal ones by ``ties``, or by their content."""
         child = self.children[name]
+        if ties is None:
+            content = child.table.drop(columns=child.key)
+            ties = hash_rows((column for _, column in content.items()), len(content), seed=0)
         keys = [ties, self.whose[name]]
         if child.order is not None:
             keys.insert(1, pd.factorize(child.table[child.order], sort=True)[0])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.column_names import require_unique_names
-from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.contract.related import PEOPLE, RelatedTables
 
 DIGITS = 6
@@ -45,7 +44,7 @@ def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
         The first column is the person; other keys are left out.
     """
     own = tables.people.drop(columns=sorted(tables.identifiers - {tables.person})).reset_index(drop=True)
-    own = _nullable(own[[tables.person, *(name for name in own if name != tables.person)]])
+    own = nullable(own[[tables.person, *(name for name in own if name != tables.person)]])
     views = {PEOPLE: own}
     for name in tables.children:
         views[PEOPLE] = beside(views[PEOPLE], _totals(tables, name))
@@ -66,8 +65,8 @@ def columns_of_views(tables: Sequence[RelatedTables]) -> dict[str, tuple[str, ..
 def _of_child(tables: RelatedTables, name: str, people: pd.DataFrame) -> dict[str, pd.DataFrame]:
     child = tables.children[name]
     content = child.table.drop(columns=child.key)
-    order = tables.in_order(name, hash_rows((column for _, column in content.items()), len(content), seed=0))
-    whose, content = tables.whose[name][order], _nullable(content.iloc[order].reset_index(drop=True))
+    order = tables.in_order(name)
+    whose, content = tables.whose[name][order], nullable(content.iloc[order].reset_index(drop=True))
     is_next = np.zeros(len(whose), np.bool_)
     is_next[1:] = whose[1:] == whose[:-1]
     gap = pd.DataFrame(index=content.index)
@@ -101,7 +100,7 @@ def _totals(tables: RelatedTables, name: str) -> pd.DataFrame:
         else:
             found[f"most frequent {column} of {name}"] = _most_frequent(values, whose, n_people)
     if child.order is not None:
-        first = _nullable(child.table[[child.order]])[child.order].groupby(whose).min()
+        first = nullable(child.table[[child.order]])[child.order].groupby(whose).min()
         found[f"first {child.order} of {name}"] = first.reindex(range(n_people))
     return pd.DataFrame(found)
 
@@ -113,7 +112,7 @@ def _most_frequent(values: pd.Series[Any], whose: NDArray[np.intp], n_people: in
     counted = counted.sort_values(["whose", "n", "code"], ascending=[True, False, True]).drop_duplicates("whose")
     most = np.full(n_people, -1, np.intp)
     most[counted["whose"]] = counted["code"]
-    of_code = _nullable(pd.DataFrame({"value": pd.Series(distinct)}))["value"]
+    of_code = nullable(pd.DataFrame({"value": pd.Series(distinct)}))["value"]
     return of_code.reindex(most).reset_index(drop=True)
 
 
@@ -129,7 +128,7 @@ def _means(values: pd.Series[Any], whose: NDArray[np.intp], n_people: int) -> ND
     return found
 
 
-def _nullable(table: pd.DataFrame) -> pd.DataFrame:
+def nullable(table: pd.DataFrame) -> pd.DataFrame:
     """Let whole numbers and booleans stay what they are next to missing values."""
     kinds = {name: _nullable_dtype(column.dtype) for name, column in table.items()}
     return table.astype({name: kind for name, kind in kinds.items() if kind})

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype
-from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.contract.views import related_views
 from privacy_assets.errors import InvalidTableError
@@ -109,7 +108,7 @@ def _errors_of_rows(tables: RelatedTables, control: RelatedTables, name: str) ->
 def consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[tuple[str, bool], float]:
     """Return by column and whether it has numbers how consecutive rows of a person depend on each other."""
     content = tables.children[name].table.drop(columns=tables.children[name].key)
-    order = tables.in_order(name, hash_rows((column for _, column in content.items()), len(content), seed=0))
+    order = tables.in_order(name)
     whose, found = tables.whose[name][order], {}
     is_next = whose[1:] == whose[:-1]
     for column in tables.children[name].columns:
