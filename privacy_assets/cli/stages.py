@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privacy_assets.cli.related import add_children, assess_related, check_related, contracts_of, files_of_children
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -55,6 +57,9 @@ def add_stages(commands: Any) -> None:
     anonymize.add_argument("contract", type=Path, help=CONTRACT_HELP)
     anonymize.add_argument("--k", type=int, required=True, help="least number of people in each class")
     anonymize.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="new CSV or Parquet file")
+
+    add_children(check, "rows that belong to the people, such as visits.csv of the child `visits` of the contract")
+    add_children(assess, "original, synthetic and control rows of a child; the first is named after it, or NAME=FILE")
 
     for each in (check, assess, anonymize):
         each.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -110,11 +115,19 @@ def run_draft(chosen: argparse.Namespace) -> int:
 
 
 def run_check(chosen: argparse.Namespace) -> int:
-    """Check a table against its contract."""
+    """Check a table against its contract, or related tables against theirs."""
+    from privacy_assets.contract.related import PEOPLE
     from privacy_assets.disclosure.declared_unit import decide_on_unit, examine_unit
     from privacy_assets.errors import ContractError
 
-    contract, source = _contract(chosen.contract)
+    contract, source, children = _contract(chosen.contract)
+    if children or chosen.child:
+        files = files_of_children(chosen.child, children, 1)
+        contracts = contracts_of(contract, children)
+        rows = {name: _read(own, children[name].get("source")) for name, (own,) in files.items()}
+        figures, said = check_related(contracts, {PEOPLE: _read(chosen.table, source), **rows})
+        _print(chosen, figures, said)
+        return 0 if figures["admitted"] else 1
     contract.require_unit()
     broken, n_records, unit = None, 0, None
     try:
@@ -175,7 +188,9 @@ def run_assess(chosen: argparse.Namespace) -> int:
     from privacy_assets.release.policy import RequiredSettings
     from privacy_assets.utility.foreign import why_foreign
 
-    contract, source = _contract(chosen.contract)
+    contract, source, children = _contract(chosen.contract)
+    if children or chosen.child:
+        return _assess_related(chosen, contract, source, children)
     original = _read(chosen.original, source)
     control = None if chosen.control is None else _read(chosen.control, source)
     original, control = admit_people(contract, original, control)
@@ -211,14 +226,45 @@ def run_assess(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _assess_related(
+    chosen: argparse.Namespace, contract: "TableContract", source: Any, children: Mapping[str, Any]
+) -> int:
+    from privacy_assets.contract.related import PEOPLE
+
+    if chosen.control is None or chosen.max_cols is not None:
+        raise refused("With children, `assess` needs --control, and takes no --max-cols: views have sets of up to 3.")
+    files = files_of_children(chosen.child, children, 3)
+    contracts = contracts_of(contract, children)
+    sides = [
+        {PEOPLE: _read(people, source)}
+        | {name: _read(own[place], children[name].get("source")) for name, own in files.items()}
+        for place, people in enumerate((chosen.original, chosen.synthetic, chosen.control))
+    ]
+    progress = Progress()
+    figures, lines = assess_related(contracts, sides, progress)
+    progress.end()
+    of_views = [
+        f"{name} of {view}: {_shown(scores.get(name))}"
+        for view, scores in figures["views"].items()
+        for name in ("privacy_risk_score", "score_of_strangers")
+    ]
+    _print(chosen, figures, [*of_views, "", *lines])
+    return 0
+
+
 def run_anonymize(chosen: argparse.Namespace) -> int:
     """Anonymize a table into a new file."""
     from privacy_assets.anonymization.anonymize import anonymize
     from privacy_assets.anonymization.anonymized_table import roles_of
 
     if chosen.output.suffix not in RELEASED_SUFFIXES:
-        raise _refused(f"The output {str(chosen.output)!r} is neither .parquet nor .csv.")
-    contract, source = _contract(chosen.contract)
+        raise refused(f"The output {str(chosen.output)!r} is neither .parquet nor .csv.")
+    contract, source, children = _contract(chosen.contract)
+    if children:
+        raise refused(
+            f"The contract has the children {list(children)}, whose rows are not anonymized with their links. Use "
+            "`aggregate_rows` or `unlinked` in Python."
+        )
     table = contract.admit(_read(chosen.table, source))
     progress = Progress()
     quasi_identifiers, sensitive, _ = roles_of(contract, contract.person)
@@ -273,12 +319,11 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _contract(path: Path) -> "tuple[TableContract, Any]":
-    """Read a contract, and the format of the table, from the YAML of a contract or of a release."""
+def _contract(path: Path) -> "tuple[TableContract, Any, Mapping[str, Any]]":
+    """Read a contract, the format of tables, and the children from the YAML of a contract or of a release."""
     import yaml
 
     from privacy_assets.contract.contract import resolve_contract
-    from privacy_assets.orchestration.settings.sources import TableFile
 
     problem, read = "", None
     try:
@@ -286,24 +331,28 @@ def _contract(path: Path) -> "tuple[TableContract, Any]":
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         problem = type(error).__name__
     if not isinstance(read, Mapping):
-        raise _refused(
-            f"The contract {str(path)!r} cannot be read as YAML of one document ({problem or 'no mapping'})."
-        )
+        raise refused(f"The contract {str(path)!r} cannot be read as YAML of one document ({problem or 'no mapping'}).")
     attributes = read.get("attributes", read)
     contract = attributes.get("contract", attributes) if isinstance(attributes, Mapping) else attributes
     source = attributes.get("source") if isinstance(attributes, Mapping) else None
-    separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
-    return resolve_contract(contract), lambda file, kind: TableFile(file, kind, separator)
+    children = attributes.get("children") if isinstance(attributes, Mapping) else None
+    if children is not None and not isinstance(children, Mapping):
+        raise refused(f"The `children` of the contract {str(path)!r} do not map names to tables.")
+    return resolve_contract(contract), source, children or {}
 
 
 def _read(path: Path, source: Any) -> "pd.DataFrame":
-    """Read a table as the source of a release does."""
+    """Read a table as a release does whose source has these settings."""
+    from privacy_assets.orchestration.settings.sources import TableFile
+
+    separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
     is_csv = path.suffix in (".csv", ".tsv", ".txt")
-    table: pd.DataFrame = source(str(path), "csv" if is_csv else None).read(None)
+    table: pd.DataFrame = TableFile(str(path), "csv" if is_csv else None, separator).read(None)
     return table
 
 
-def _refused(message: str) -> Exception:
+def refused(message: str) -> Exception:
+    """Return the error for what a command cannot do."""
     from privacy_assets.errors import InvalidSettingError
 
     return InvalidSettingError(f"{message} Nothing was made.")
@@ -312,7 +361,7 @@ def _refused(message: str) -> Exception:
 def write_new(path: Path, write: Callable[[Path], object]) -> None:
     """Write a new file atomically, readable only by its owner."""
     if path.exists():
-        raise _refused(f"{str(path)!r} already exists, and is not overwritten.")
+        raise refused(f"{str(path)!r} already exists, and is not overwritten.")
     partial = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         partial.touch(mode=0o600)
