@@ -137,3 +137,40 @@ def test_what_cannot_be_assessed_is_refused_with_what_to_do(folder, capsys):
     swapped.to_csv("drugs.csv", index=False)
     told = said(capsys, *ASSESS, code=1).err
     assert "3 rows of 'drugs' are among the originals and of a person of the control" in told
+
+
+def test_a_draft_has_keys_and_orders_and_is_checked_once_it_is_decided(folder, capsys):
+    write(clinic(300))
+    told = said(capsys, "draft", "people.csv", "visits.csv", "drugs.csv")
+    assert "Drafted 5 columns of visits of " in told.err
+    drafted = yaml.safe_load(told.out)["attributes"]
+    assert drafted["source"] == {"file": "people.csv"}
+    assert "anonymized" not in drafted
+    visits = drafted["children"]["visits"]
+    assert (visits["source"], visits["key"], visits["order"]) == ({"file": "visits.csv"}, "patient", "date")
+    assert "order" not in drafted["children"]["drugs"]
+    assert "# No `order`: no column" in told.out
+    (folder / "drafted.yaml").write_text(told.out)
+    check = ("check", "people.csv", "drafted.yaml", *CHECK[3:])
+    assert "is not decided yet" in said(capsys, *check, code=1).err
+    (folder / "drafted.yaml").write_text(told.out.replace("drafted: true", "# decided"))
+    assert "every row has its person" in said(capsys, *check).out
+    at_length = said(capsys, "draft", "people.csv", "visits.csv", "--all").out
+    assert yaml.safe_load(at_length)["attributes"]["children"]["visits"]["key"] == "patient"
+
+
+def test_a_draft_is_refused_with_what_to_do(folder, capsys):
+    tables = clinic(100)
+    write(tables)
+    told = said(capsys, "draft", "people.csv", "visits.csv", "--contract-only", code=1).err
+    assert "Leave out --contract-only" in told
+    (folder / "more").mkdir()
+    tables.children["visits"].table.to_csv("more/visits.csv", index=False)
+    assert (
+        "Expected different names" in said(capsys, "draft", "people.csv", "visits.csv", "more/visits.csv", code=1).err
+    )
+    marked = tables.children["visits"].table.assign(patient=SENTINEL)
+    marked.to_csv("visits.csv", index=False)
+    told = said(capsys, "draft", "people.csv", "visits.csv", code=1)
+    assert "Table 'visits' has no key of 'people'" in told.err
+    assert SENTINEL not in told.out + told.err

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from privacy_assets.contract.related import RelatedTables
     from privacy_assets.contract.related_contracts import RelatedContracts
+    from privacy_assets.drafting.draft import ContractDraft
 
 
 def files_of_children(
@@ -31,6 +32,44 @@ def files_of_children(
             "done."
         )
     return found
+
+
+def drafted_release(files: Sequence[str], *, brief: bool) -> tuple[dict[str, str], "dict[str, ContractDraft]"]:
+    """Return the fields in YAML of a release of people, whose file comes first, and their rows; and the drafts."""
+    import re
+    from textwrap import indent
+
+    from privacy_assets.contract.related import PEOPLE
+    from privacy_assets.drafting.related import draft_related
+    from privacy_assets.drafting.yaml_text import entry_in_yaml
+    from privacy_assets.orchestration.component.drafted import drafted_file, fields_in_yaml
+
+    names = [PEOPLE, *(re.sub(r"\W|^(?=\d)", "_", Path(file).stem) for file in files[1:])]
+    if len(set(names)) < len(names):
+        raise InvalidSettingError(
+            f"After their files, the tables would be called {names}. Expected different names, and {PEOPLE!r} only for "
+            "the first. Rename the files. Nothing was drafted."
+        )
+    alone = {name: drafted_file(file, Path.cwd()) for name, file in zip(names, files, strict=True)}
+    # Drafted again, as only all tables show whose the rows are.
+    drafts, links = draft_related(
+        {name: own.read(None) for name, own in alone.items()}, {name: own.draft for name, own in alone.items()}
+    )
+    lines = []
+    for name, link in links.items():
+        told = {"key": link.why_key} | ({} if link.order is None else {"order": link.why_order})
+        own = {"source": alone[name].source} | ({} if link.of == PEOPLE else {"of": link.of})
+        own |= {key: getattr(link, key) for key in ("key", "order", "own_key") if getattr(link, key) is not None}
+        lines.append(f"  {entry_in_yaml(name, {})[:-2].rstrip()}")
+        lines += [
+            f"    {entry_in_yaml(key, value)}{f'  # decide: {told[key]}' if key in told else ''}"
+            for key, value in own.items()
+        ]
+        lines += [f"    # No `order`: {link.why_order}."] if link.order is None else []
+        lines += ["    contract:", indent(drafts[name].to_yaml(brief=brief), "      ").rstrip()]
+    fields = fields_in_yaml(alone[PEOPLE].source, drafts[PEOPLE], {}, brief=brief)
+    split = "# Of related tables there is no forecast.\nsplit: {train_fraction: 0.5}"
+    return fields | {"split": split, "children": "\n".join(["children:", *lines])}, drafts
 
 
 def contracts_of(contract: Any, children: Mapping[str, Any]) -> "RelatedContracts":

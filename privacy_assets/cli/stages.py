@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacy_assets.cli.related import add_children, assess_related, check_related, contracts_of, files_of_children
+from privacy_assets.cli.related import (
+    add_children,
+    assess_related,
+    check_related,
+    contracts_of,
+    drafted_release,
+    files_of_children,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +33,7 @@ def add_stages(commands: Any) -> None:
     """Add the commands to a parser."""
     draft = commands.add_parser("draft", help="draft a release of a table, with its contract, for review")
     draft.add_argument("table", help="CSV or Parquet file; the path is written into the draft")
+    draft.add_argument("children", nargs="*", help="files of rows that belong to the people of the table, if any")
     draft.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this new file instead of printing")
     draft.add_argument("--contract-only", action="store_true", help="only the contract, without the release around it")
     draft.add_argument("--all", action="store_true", help="explain every setting, and give every reason in full")
@@ -94,23 +102,32 @@ def run_draft(chosen: argparse.Namespace) -> int:
     )
     from privacy_assets.orchestration.component.scaffolder import scaffold_text
 
-    found = drafted_file(chosen.table, Path.cwd())
-    draft, brief = found.draft, not chosen.all
-    if chosen.contract_only:
-        text = draft.to_yaml(brief=brief)
+    brief = not chosen.all
+    if chosen.children and chosen.contract_only:
+        raise refused("With rows of people, a draft is that of a release: it has the keys. Leave out --contract-only.")
+    if chosen.children:
+        fields, drafts = drafted_release([chosen.table, *chosen.children], brief=brief)
     else:
-        fields = fields_in_yaml(found.source, draft, forecast_of(found), brief=brief)
+        found = drafted_file(chosen.table, Path.cwd())
+        drafts = {"": found.draft}
+        is_whole = not chosen.contract_only
+        fields = fields_in_yaml(found.source, found.draft, forecast_of(found), brief=brief) if is_whole else {}
+    if chosen.contract_only:
+        text = drafts[""].to_yaml(brief=brief)
+    else:
         text = release_in_yaml(fields) if brief else scaffold_text(PrivacyReleaseComponent, TYPE, fields)
     if chosen.output is None:
         print(text, end="")
     else:
         write_new(chosen.output, lambda path: path.write_text(text, encoding="utf-8"))
         print(f"Written: {chosen.output}", file=sys.stderr)
-    print(f"\nDrafted {len(draft.columns)} columns of {draft.n_rows:,} rows.", file=sys.stderr)
-    for line in draft.shown():
-        print(f"  It contains {line}.", file=sys.stderr)
-    is_open = f"the columns {some_names(draft.open_columns)}, and then " if draft.open_columns else ""
-    print(f"  Decide {is_open}every proposed role, and remove the line `drafted: true`.", file=sys.stderr)
+    for name, draft in drafts.items():
+        of = f" of {name}" if name else ""
+        print(f"\nDrafted {len(draft.columns)} columns{of} of {draft.n_rows:,} rows.", file=sys.stderr)
+        for line in draft.shown():
+            print(f"  It contains {line}.", file=sys.stderr)
+        is_open = f"the columns {some_names(draft.open_columns)}, and then " if draft.open_columns else ""
+        print(f"  Decide {is_open}every proposed role, and remove the line `drafted: true`.", file=sys.stderr)
     return 0
 
 

@@ -230,8 +230,8 @@ def draft_contract(table: pd.DataFrame | str | Path) -> ContractDraft:
     return draft_of_blocks(blocks_of_frame(table))
 
 
-def draft_of_blocks(table: TableBlocks) -> ContractDraft:
-    """Draft the contract of a table in blocks."""
+def draft_of_blocks(table: TableBlocks, person: str | None = None) -> ContractDraft:
+    """Draft the contract of a table in blocks; a column whose values are known to number people need not be found."""
     profiles = [ColumnProfile(name, len(table.names)) for name in table.names]
     sample = RowSample(min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // len(table.names))))
     for block in table.blocks:
@@ -249,7 +249,8 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
     at_hand = rows if len(rows) == sample.n_seen else sample.first_rows()
     typed = pd.DataFrame({each.profile.name: each.convert(at_hand[each.profile.name]) for each in described})
     units = [unit for unit in find_unit_keys(typed) if not unit.made_by]
-    found = _person(described, [each.role for each in proposed], units)
+    known = None if person is None else _Person(person, True, "it links related tables")
+    found = known or _person(described, [each.role for each in proposed], units)
     person = None if found is None else found.column
     # Of identifiers nothing is shown.
     described = [
