@@ -49,3 +49,26 @@ def of_visits(tables, **changed):
     child = tables.children["visits"]
     own = {"table": child.table, "key": child.key, "order": child.order} | changed
     return RelatedTables(tables.people, {"visits": Child(**own)}, tables.person)
+
+
+def with_lines(tables, seed=0, mean_lines=1.2):
+    """The same people with the lines of the bills of their visits, whose items depend on the diagnosis."""
+    random = np.random.default_rng(seed)
+    visits = tables.children["visits"].table
+    visits = visits.assign(visit=random.permutation(len(visits)) + 1000)
+    of_visit = np.repeat(np.arange(len(visits)), random.poisson(mean_lines, len(visits)))
+    usual = visits["diagnosis"].map({code: place for place, code in enumerate("abcdef")}).to_numpy(int)[of_visit]
+    item = np.where(random.random(len(of_visit)) < 0.8, usual, random.integers(0, 6, len(of_visit)))
+    lines = pd.DataFrame(
+        {
+            "item": np.array(list("uvwxyz"))[item],
+            "visit": visits["visit"].to_numpy()[of_visit],
+            "line": pd.Series(of_visit).groupby(of_visit).cumcount() + 1,
+            "price": np.round(random.exponential(5 + 10 * item), 1),
+        }
+    ).sample(frac=1, random_state=seed, ignore_index=True)
+    children = {
+        "lines": Child(lines, key="visit", order="line", of="visits"),
+        "visits": Child(visits, key="patient", order="date", own_key="visit"),
+    }
+    return RelatedTables(tables.people, children, tables.person)

@@ -11,7 +11,7 @@ import yaml
 from privacy_assets.cli import main
 from privacy_assets.synthesis.split import split_records
 from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, VISITS_CONTRACT
-from tests.related import clinic
+from tests.related import clinic, with_lines
 
 CHILDREN = {
     "visits": {"key": "patient", "order": "date", "contract": VISITS_CONTRACT},
@@ -157,6 +157,17 @@ def test_a_draft_has_keys_and_orders_and_is_checked_once_it_is_decided(folder, c
     assert "every row has its person" in said(capsys, *check).out
     at_length = said(capsys, "draft", "people.csv", "visits.csv", "--all").out
     assert yaml.safe_load(at_length)["attributes"]["children"]["visits"]["key"] == "patient"
+
+
+def test_rows_of_rows_are_drafted_and_refused_where_there_is_one_level(folder, capsys):
+    write(with_lines(clinic(200)))
+    told = said(capsys, "draft", "people.csv", "visits.csv", "lines.csv").out
+    lines = yaml.safe_load(told)["attributes"]["children"]["lines"]
+    assert (lines["of"], lines["key"]) == ("visits", "visit")
+    assert "# Releases have one level of rows so far: join it" in told
+    (folder / "drafted.yaml").write_text(told.replace("drafted: true", "# decided"))
+    check = ("check", "people.csv", "drafted.yaml", "--child", "visits.csv", "--child", "lines.csv")
+    assert "The child 'lines' belongs to rows of 'visits'. Releases have one level" in said(capsys, *check, code=1).err
 
 
 def test_a_draft_is_refused_with_what_to_do(folder, capsys):

@@ -99,7 +99,7 @@ def unlinked_rows(tables: RelatedTables, name: str, columns: Sequence[str] = ())
             f"`columns` is not a list of columns of the people: {unknown}. Expected some of {known}. Nothing was made."
         )
     above = tables.people[[tables.person, *columns]].iloc[tables.whose[name]].reset_index(drop=True)
-    own = tables.children[name].table.drop(columns=tables.children[name].key).reset_index(drop=True)
+    own = tables.children[name].table.drop(columns=tables.children[name].numbers).reset_index(drop=True)
     return beside(above, own.rename(columns={column: f"{column} of {name}" for column in own if column in above}))
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
+ONE_LEVEL = "Releases have one level of rows so far: join it into the table to which it belongs, or leave it out."
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -66,6 +68,7 @@ def drafted_release(files: Sequence[str], *, brief: bool) -> tuple[dict[str, str
             for key, value in own.items()
         ]
         lines += [f"    # No `order`: {link.why_order}."] if link.order is None else []
+        lines += [] if link.of == PEOPLE else [f"    # {ONE_LEVEL}"]
         lines += ["    contract:", indent(drafts[name].to_yaml(brief=brief), "      ").rstrip()]
     fields = fields_in_yaml(alone[PEOPLE].source, drafts[PEOPLE], {}, brief=brief)
     split = "# Of related tables there is no forecast.\nsplit: {train_fraction: 0.5}"
@@ -74,6 +77,7 @@ def drafted_release(files: Sequence[str], *, brief: bool) -> tuple[dict[str, str
 
 def contracts_of(contract: Any, children: Mapping[str, Any]) -> "RelatedContracts":
     """Return the contracts of all tables, with the children as a release in YAML has them."""
+    from privacy_assets.contract.related import PEOPLE
     from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 
     linked = {}
@@ -81,6 +85,10 @@ def contracts_of(contract: Any, children: Mapping[str, Any]) -> "RelatedContract
         if not isinstance(own, Mapping) or not {"contract", "key"} <= set(own):
             raise InvalidSettingError(
                 f"The child {name!r} of the contract lacks `contract` or `key`. Expected both. Nothing was done."
+            )
+        if own.get("of", PEOPLE) != PEOPLE:
+            raise InvalidSettingError(
+                f"The child {name!r} belongs to rows of {own['of']!r}. {ONE_LEVEL} Nothing was done."
             )
         linked[name] = Linked(own["contract"], own["key"], own.get("order"))
     return RelatedContracts.of(contract, linked)

@@ -30,7 +30,7 @@ MOST_TABLES: Final = 8
 NAME_OF_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 """Names of tables that are released, which are those of their files."""
 MOST_LEVELS: Final = 2
-"""Levels below the people that have an honest order of drawing; more than one is not built yet."""
+"""Levels below the people that have an honest order of drawing."""
 RELATED_KIND: Final = "RelatedTables"
 """Kind of artifacts with all tables."""
 
@@ -44,23 +44,31 @@ class Child:
     table : DataFrame
         The rows; those of a person may be anywhere.
     key : str
-        Column of this table and of the people by which rows belong to people. It is not released as it is.
+        Column of this table and of that above by which rows belong to people, or to rows. It is not released as it is.
     order : str, optional
         Column of integers, floats or datetimes that orders the rows of a person; equal values are allowed, missing ones
         are not.
     of : str
-        Table to which the rows belong. So far only ``people``; children of children are refused.
+        Table to which the rows belong: ``people``, or a child of the people, which has the key as its ``own_key``.
+    own_key : str, optional
+        Column that numbers the rows, if rows of another table belong to them. It is not released as it is, either.
     """
 
     table: pd.DataFrame
     key: str
     order: str | None = None
     of: str = PEOPLE
+    own_key: str | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """The key, and the own key if there is one."""
+        return [self.key] if self.own_key is None else [self.key, self.own_key]
 
     @property
     def columns(self) -> list[str]:
-        """All columns but the key and the order."""
-        return [name for name in self.table.columns if name not in (self.key, self.order)]
+        """All columns but the order and those that number people and rows."""
+        return [name for name in self.table.columns if name != self.order and name not in self.numbers]
 
     def __repr__(self) -> str:
         return f"<Child of {self.of!r} by key {self.key!r}: {len(self.table):,} rows>"
@@ -83,6 +91,8 @@ class RelatedTables:
     ----------
     whose : dict of str to ndarray of shape (n_rows,), dtype=np.intp
         Place in ``people`` of the person of each row, by child table.
+    above : dict of str to ndarray of shape (n_rows,), dtype=np.intp
+        Place of the row to which each row belongs, in the table of the child's ``of``.
 
     Raises
     ------
@@ -97,16 +107,22 @@ class RelatedTables:
     children: Mapping[str, Child]
     person: str
     whose: dict[str, NDArray[np.intp]] = field(init=False)
+    above: dict[str, NDArray[np.intp]] = field(init=False)
 
     def __post_init__(self) -> None:
         _check_tables(self.people, self.children)
         _check_levels(self.children)
         _check_columns(self)
         problems: list[str] = []
-        keys = {name: _read_keys(self.people[name], PEOPLE, problems) for name in sorted(self.identifiers)}
         object.__setattr__(self, "children", dict(self.children))
-        whose = {name: _find_people(name, child, keys[child.key], problems) for name, child in self.children.items()}
-        object.__setattr__(self, "whose", whose)
+        unique = {(PEOPLE, key): self.people[key] for key in sorted(self.identifiers)}
+        unique |= {(name, own.own_key): own.table[own.own_key] for name, own in self.children.items() if own.own_key}
+        keys = {at: _read_keys(column, at[0], problems, is_unique=True) for at, column in unique.items()}
+        above = {
+            name: _find_rows(name, child, keys[child.of, child.key], problems) for name, child in self.children.items()
+        }
+        object.__setattr__(self, "above", above)
+        object.__setattr__(self, "whose", {name: self._people_of(name) for name in self.children})
         if problems:
             raise InvalidTableError(
                 f"Rows and people do not belong together: {'; '.join(problems)}. Expected every row to have its "
@@ -115,8 +131,17 @@ class RelatedTables:
 
     @property
     def identifiers(self) -> set[str]:
-        """Columns of the people that number them: the person and all keys."""
-        return {self.person, *(child.key for child in self.children.values())}
+        """Columns of the people that number them: the person and all of their keys."""
+        return {self.person, *(child.key for child in self.children.values() if child.of == PEOPLE)}
+
+    @property
+    def from_above(self) -> list[str]:
+        """The children, each after that to which it belongs."""
+        return sorted(self.children, key=lambda name: self.children[name].of != PEOPLE)
+
+    def below(self, name: str) -> list[str]:
+        """Return the children of a table."""
+        return [below for below, child in self.children.items() if child.of == name]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -126,7 +151,11 @@ class RelatedTables:
     @property
     def links(self) -> dict[str, dict[str, str | None]]:
         """How each child belongs to the people, as JSON values."""
-        return {name: {"parent": own.of, "key": own.key, "order": own.order} for name, own in self.children.items()}
+        return {
+            name: {"parent": own.of, "key": own.key, "order": own.order}
+            | ({} if own.own_key is None else {"own_key": own.own_key})
+            for name, own in self.children.items()
+        }
 
     @property
     def keys(self) -> dict[str, str]:
@@ -150,19 +179,26 @@ class RelatedTables:
     def from_artifact(cls, artifact: Artifact) -> RelatedTables:
         """Read the output of :meth:`to_artifact`."""
         links, tables = artifact.header["links"], artifact.frames
-        children = {name: Child(tables[name], own["key"], own["order"], own["parent"]) for name, own in links.items()}
+        children = {
+            name: Child(tables[name], own["key"], own["order"], own["parent"], own.get("own_key"))
+            for name, own in links.items()
+        }
         return cls(tables[PEOPLE], children, artifact.header["person"])
 
     def renumbered(self) -> RelatedTables:
-        """Return the tables with the people numbered from 1 in their order, and rows in the order of their people."""
-        numbers = np.arange(1, len(self.people) + 1)
-        children = {}
-        for name, child in self.children.items():
-            order = np.argsort(self.whose[name], kind="stable")
-            table = child.table.iloc[order].assign(**{child.key: numbers[self.whose[name][order]]})
-            children[name] = replace(child, table=table.reset_index(drop=True))
-        people = self.people.assign(**dict.fromkeys(self.identifiers, numbers)).reset_index(drop=True)
-        return replace(self, people=people, children=children)
+        """Return the tables with people and rows numbered from 1, rows in the order of what they belong to."""
+        numbers = {PEOPLE: np.arange(1, len(self.people) + 1)}
+        made = {}
+        for name in self.from_above:
+            child = self.children[name]
+            above = numbers[child.of][self.above[name]]
+            order = np.argsort(above, kind="stable")
+            numbers[name] = np.empty(len(order), np.int64)
+            numbers[name][order] = np.arange(1, len(order) + 1)
+            own = {child.key: above} | ({} if child.own_key is None else {child.own_key: numbers[name]})
+            made[name] = replace(child, table=child.table.assign(**own).iloc[order].reset_index(drop=True))
+        people = self.people.assign(**dict.fromkeys(self.identifiers, numbers[PEOPLE])).reset_index(drop=True)
+        return replace(self, people=people, children={name: made[name] for name in self.children})
 
     def map(self, change: Callable[[str, pd.DataFrame], pd.DataFrame]) -> RelatedTables:
         """Return the tables, each changed by a function of its name and itself that keeps all rows and keys."""
@@ -179,16 +215,36 @@ class RelatedTables:
         }
         return replace(self, people=self.people.iloc[places].reset_index(drop=True), children=children)
 
-    def in_order(self, name: str, ties: NDArray[Any] | None = None) -> NDArray[np.intp]:
-        """Return the rows of a child by person and by its order column; equal ones by ``ties``, or by their content."""
+    def in_order(
+        self, name: str, ties: NDArray[Any] | None = None, above: NDArray[np.intp] | None = None
+    ) -> NDArray[np.intp]:
+        """Return the rows of a child by what they belong to and by its order column; so they are by person, too.
+
+        Equal ones are ordered by ``ties``, or by their content and that of the rows that belong to them. The rows to
+        which they belong are ordered in the same way, unless their order is given by ``above``.
+        """
         child = self.children[name]
-        if ties is None:
-            content = child.table.drop(columns=child.key)
-            ties = hash_rows((column for _, column in content.items()), len(content), seed=0)
-        keys = [ties, self.whose[name]]
+        keys = [self._content_of_rows(name) if ties is None else ties, self.above[name]]
         if child.order is not None:
             keys.insert(1, pd.factorize(child.table[child.order], sort=True)[0])
+        if child.of != PEOPLE:
+            above = self.in_order(child.of) if above is None else above
+            keys[-1] = np.argsort(above, kind="stable")[self.above[name]]
         return np.lexsort(keys)
+
+    def _content_of_rows(self, name: str) -> NDArray[np.uint64]:
+        """Return a number of each row that depends on its content, and on that of the rows that belong to it."""
+        content = self.children[name].table.drop(columns=self.children[name].numbers)
+        found = hash_rows((column for _, column in content.items()), len(content), seed=0)
+        for below in self.below(name):
+            # Sums do not depend on the order; they wrap around.
+            np.add.at(found, self.above[below], self._content_of_rows(below))
+        return found
+
+    def _people_of(self, name: str) -> NDArray[np.intp]:
+        """Return the place of the person of each row; -1 if it is unknown."""
+        of, above = self.children[name].of, self.above[name]
+        return above if of == PEOPLE else np.append(self._people_of(of), -1)[above]
 
     def __repr__(self) -> str:
         rows = "".join(f", {len(child.table):,} rows of {name!r}" for name, child in self.children.items())
@@ -294,7 +350,7 @@ def _check_tables(people: object, children: object) -> None:
 
 
 def _check_levels(children: Mapping[str, Child]) -> None:
-    """Refuse children of anything but people, with the reason."""
+    """Refuse children of anything but people and their children, with the reason."""
     for name, child in children.items():
         above, reason = [name], ""
         while above[-1] != PEOPLE and not reason:
@@ -307,21 +363,32 @@ def _check_levels(children: Mapping[str, Child]) -> None:
                 above.append(of)
         if not reason and len(above) - 1 > MOST_LEVELS:
             reason = f"which is more than {MOST_LEVELS} levels below the people"
-        if not reason and len(above) - 1 > 1:
-            reason = "and children of children are not built yet"
         if reason:
             raise InvalidSettingError(
-                f"`of` of child {name!r} is {child.of!r}, {reason}. Expected {PEOPLE!r}: join the table into the one "
-                "to which it belongs, or aggregate it. Nothing was done."
+                f"`of` of child {name!r} is {child.of!r}, {reason}. Expected {PEOPLE!r} or a child of them: join the "
+                "table into the one to which it belongs, or aggregate it. Nothing was done."
+            )
+        if child.of != PEOPLE and child.key != children[child.of].own_key:
+            raise InvalidSettingError(
+                f"Child {name!r} belongs to rows of {child.of!r} by the key {child.key!r}, and `own_key` there is "
+                f"{children[child.of].own_key!r}. Expected the same column, which numbers these rows. Nothing was done."
             )
 
 
 def _check_columns(tables: RelatedTables) -> None:
     """Refuse settings that do not name a column, and children that have more than one number of their person."""
     _require_column("person", tables.person, PEOPLE, tables.people)
+    own_keys = {child.own_key for child in tables.children.values() if child.own_key is not None}
     for name, child in tables.children.items():
-        _require_column(f"key of child {name!r}", child.key, PEOPLE, tables.people)
-        _require_column(f"key of child {name!r}", child.key, name, child.table)
+        if child.of == PEOPLE:
+            _require_column(f"key of child {name!r}", child.key, PEOPLE, tables.people)
+        for setting, column in zip(("key", "own_key"), child.numbers, strict=False):
+            _require_column(f"{setting} of child {name!r}", column, name, child.table)
+        if child.own_key is not None and child.own_key in (child.key, child.order):
+            raise InvalidSettingError(
+                f"`own_key` of child {name!r} is {child.own_key!r}, which is also its key or its order. Expected "
+                "another column, which numbers the rows. Nothing was done."
+            )
         if child.order is not None:
             _require_column(f"order of child {name!r}", child.order, name, child.table)
             dtype = child.table[child.order].dtype
@@ -330,12 +397,17 @@ def _check_columns(tables: RelatedTables) -> None:
                     f"`order` of child {name!r} is {child.order!r}, a column of type {dtype_name(dtype)}. Expected "
                     "integers, floats or datetimes, and another column than the key. Nothing was done."
                 )
-        again = sorted(tables.identifiers & set(child.table.columns) - {child.key})
+        again = sorted((tables.identifiers | own_keys) & set(child.table.columns) - set(child.numbers))
         if again:
             raise InvalidSettingError(
-                f"Child {name!r} also has the columns {again}, which number people; its key is {child.key!r}. Leave "
-                "them out: all numbers of people are replaced, and these would be learned. Nothing was done."
+                f"Child {name!r} also has the columns {again}, which number people or rows; its key is {child.key!r}. "
+                "Leave them out: all of these numbers are replaced, and they would be learned. Nothing was done."
             )
+    if again := sorted(own_keys & set(map(str, tables.people)) - tables.identifiers):
+        raise InvalidSettingError(
+            f"Table {PEOPLE!r} has the columns {again}, which number rows of its children. Leave them out. Nothing was "
+            "done."
+        )
 
 
 def _require_column(setting: str, column: object, name: str, table: pd.DataFrame) -> None:
@@ -347,31 +419,32 @@ def _require_column(setting: str, column: object, name: str, table: pd.DataFrame
         )
 
 
-def _read_keys(column: pd.Series[Any], table: str, problems: list[str]) -> _Keys:
-    """Read a key; of the people, every value must occur once."""
+def _read_keys(column: pd.Series[Any], table: str, problems: list[str], *, is_unique: bool) -> _Keys:
+    """Read a key; that of rows to which others belong must have every value once."""
     read = read_column(column, f"Key {column.name!r} of table {table!r}")
     # As objects, a float equals an integer only if it is the same number.
     keys = _Keys(read.kind, read.codes, pd.Index(read.distinct.tolist(), dtype=object))
     n_missing = int((keys.codes < 0).sum())
     if n_missing:
         problems.append(f"{n_missing:,} rows of {table!r} have no {column.name!r}")
-    if table == PEOPLE and (n_repeated := len(column) - n_missing - len(keys.distinct)):
+    if is_unique and (n_repeated := len(column) - n_missing - len(keys.distinct)):
         problems.append(f"{n_repeated:,} rows of {table!r} repeat a {column.name!r}")
     return keys
 
 
-def _find_people(name: str, child: Child, of_people: _Keys, problems: list[str]) -> NDArray[np.intp]:
-    """Return the place of the person of each row; what is wrong is added to the problems."""
-    own = _read_keys(child.table[child.key], name, problems)
-    if "missing" not in (own.kind, of_people.kind) and own.kind != of_people.kind:
-        problems.append(f"{child.key!r} is {own.kind} in {name!r} and {of_people.kind} in {PEOPLE!r}")
-    place = np.full(len(of_people.distinct) + 1, -1, np.intp)
-    place[of_people.codes[::-1]] = np.arange(len(of_people.codes))[::-1]
+def _find_rows(name: str, child: Child, above: _Keys, problems: list[str]) -> NDArray[np.intp]:
+    """Return the place of what each row belongs to; what is wrong is added to the problems."""
+    own = _read_keys(child.table[child.key], name, problems, is_unique=False)
+    if "missing" not in (own.kind, above.kind) and own.kind != above.kind:
+        problems.append(f"{child.key!r} is {own.kind} in {name!r} and {above.kind} in {child.of!r}")
+    place = np.full(len(above.distinct) + 1, -1, np.intp)
+    place[above.codes[::-1]] = np.arange(len(above.codes))[::-1]
     place[-1] = -1  # of missing and unknown keys
-    found: NDArray[np.intp] = place[np.append(of_people.distinct.get_indexer(own.distinct), -1)][own.codes]
+    found: NDArray[np.intp] = place[np.append(above.distinct.get_indexer(own.distinct), -1)][own.codes]
     n_orphans = int(((found < 0) & (own.codes >= 0)).sum())
     if n_orphans:
-        problems.append(f"{n_orphans:,} rows of {name!r} have a {child.key!r} that nobody in {PEOPLE!r} has")
+        who = "nobody" if child.of == PEOPLE else "no row"
+        problems.append(f"{n_orphans:,} rows of {name!r} have a {child.key!r} that {who} in {child.of!r} has")
     if child.order is not None and (n_missing := int(child.table[child.order].isna().sum())):
         problems.append(f"{n_missing:,} rows of {name!r} have no {child.order!r}, which orders them")
     return found

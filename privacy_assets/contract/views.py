@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.column_names import require_unique_names
-from privacy_assets.contract.related import PEOPLE, RelatedTables
+from privacy_assets.contract.related import PEOPLE, Child, RelatedTables
 
 DIGITS = 6
 """Significant digits of means."""
@@ -36,10 +36,10 @@ def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
         ``people``: a row per person, with the number of rows of each child table, and of its columns the mean of
         numbers (six digits), the most frequent other value (of equally frequent ones the least) and the first moment.
 
-        For each child v, ``rows of v``: its rows with the columns of their person, and the gap to the row before; a
-        person without rows has one of missing values. ``histories of v``: two consecutive rows of a person, without
-        columns of the person and without moments, but with the gap between both. Rows of the same moment, or without
-        ``order`` all of a person, are in an order that only depends on their content.
+        For each child v, ``rows of v``: its rows with the columns of their person, and of the row to which they belong,
+        and the gap to the row before; who has no rows has one of missing values. ``histories of v``: two consecutive
+        rows of a person, without columns above and without moments, but with the gap between both. Rows of the same
+        moment, or without ``order`` all of a person, are in an order that only depends on their content.
 
         The first column is the person; other keys are left out.
     """
@@ -64,29 +64,46 @@ def columns_of_views(tables: Sequence[RelatedTables]) -> dict[str, tuple[str, ..
 
 def _of_child(tables: RelatedTables, name: str, people: pd.DataFrame) -> dict[str, pd.DataFrame]:
     child = tables.children[name]
-    content = child.table.drop(columns=child.key)
+    joined, _ = _joined(tables, name, people)
     order = tables.in_order(name)
-    whose, content = tables.whose[name][order], nullable(content.iloc[order].reset_index(drop=True))
+    whose, content = tables.whose[name][order], _content(child).iloc[order].reset_index(drop=True)
     is_next = np.zeros(len(whose), np.bool_)
     is_next[1:] = whose[1:] == whose[:-1]
     gap = pd.DataFrame(index=content.index)
     if child.order is not None:
         since = content[child.order].diff().where(is_next)
         gap = pd.DataFrame({f"gap of {child.order}": since})
-    without = np.setdiff1d(np.arange(len(people)), whose)
-    rows = np.append(np.arange(len(whose)), np.full(len(without), -1))
-    shown = content.rename(columns={column: f"{column} of {name}" for column in content if column in people})
-    joined = beside(
-        people.iloc[np.append(whose, without)].reset_index(drop=True),
-        beside(shown, gap).reindex(rows).reset_index(drop=True),
-    )
     second = np.flatnonzero(is_next)
     # Only whole windows: the missing values of shorter ones would look like equal rare values.
     parts = [content[child.columns].iloc[at].add_suffix(end) for at, end in ((second - 1, " 1"), (second, " 2"))]
     histories = people[[tables.person]].iloc[whose[second]].reset_index(drop=True)
     for part in (*parts, gap.iloc[second]):
         histories = beside(histories, part.reset_index(drop=True))
-    return {f"rows of {name}": joined, f"histories of {name}": histories}
+    return {f"rows of {name}": beside(joined, gap.reindex(joined.index)), f"histories of {name}": histories}
+
+
+def _joined(tables: RelatedTables, name: str, people: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """Join the rows of a table with all columns above them, and return the place of each row.
+
+    First come the rows in order; those above to which none belongs have missing values.
+    """
+    if name == PEOPLE:
+        return people, np.arange(len(people))
+    child, order = tables.children[name], tables.in_order(name)
+    upper, places = _joined(tables, child.of, people)
+    above, content = places[tables.above[name]][order], _content(child).iloc[order].reset_index(drop=True)
+    without = np.setdiff1d(np.arange(len(upper)), above)
+    shown = content.rename(columns={column: f"{column} of {name}" for column in content if column in upper})
+    rows = np.append(np.arange(len(above)), np.full(len(without), -1))
+    joined = beside(
+        upper.iloc[np.append(above, without)].reset_index(drop=True), shown.reindex(rows).reset_index(drop=True)
+    )
+    return joined, np.argsort(order, kind="stable")
+
+
+def _content(child: Child) -> pd.DataFrame:
+    """Return the rows without what numbers people and rows."""
+    return nullable(child.table.drop(columns=child.numbers).reset_index(drop=True))
 
 
 def _totals(tables: RelatedTables, name: str) -> pd.DataFrame:

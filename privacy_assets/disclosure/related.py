@@ -290,7 +290,8 @@ def _check_tables(tables: Mapping[str, RelatedTables]) -> None:
     """Refuse tables that are not of the same kind, and people who are on both sides."""
     children = None
     for side, own in tables.items():
-        found = {name: child.order for name, child in own.children.items()} if isinstance(own, RelatedTables) else None
+        is_related = isinstance(own, RelatedTables)
+        found = {name: (child.of, child.order) for name, child in own.children.items()} if is_related else None
         children = found if children is None else children
         if found is None or found != children:
             raise InvalidTableError(

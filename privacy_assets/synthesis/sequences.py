@@ -15,13 +15,16 @@ rows that changed, draws a class. A value that stays is a synthetic one, so that
 person has more than a tenth of its donors. Trees learn from rows: one that adds probabilities must raise the
 log-likelihood of the rows by as many.
 
-Numbers of people are made anew, and rows have the order of their synthetic person. Not kept are rules across rows, and
-what two child tables have in common beyond the columns of the people.
+**Rows of rows** are drawn in the same way: a row gets the number of those that belong to it and their first moment, and
+the trees of these see its classes and those of its person.
+
+Numbers of people and rows are made anew, and rows have the order of their synthetic person. Not kept are rules across
+rows, and what two child tables have in common beyond the columns above them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +33,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.contract.related import RelatedTables
+from privacy_assets.contract.related import PEOPLE, RelatedTables
 from privacy_assets.contract.views import beside
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
@@ -115,8 +118,8 @@ class Rows:
 
     def drawn(
         self, above: NDArray[np.uint8], n_rows: NDArray[np.int64], first: NDArray[Any], random: np.random.Generator
-    ) -> tuple[NDArray[np.intp], pd.DataFrame]:
-        """Draw this many rows for each person, given their classes and first moments; return their people, too."""
+    ) -> Drawn:
+        """Draw this many rows for each person, or row above, given their classes and first moments."""
         n_people, n_columns = len(n_rows), len(self.readers)
         starts, whose = np.cumsum(n_rows) - n_rows, np.repeat(np.arange(n_people), n_rows)
         classes = np.zeros((n_columns, len(whose)), np.uint8)
@@ -156,11 +159,13 @@ class Rows:
             if j or self.clock is None
         }
         table = pd.DataFrame(made, index=range(len(whose)))
+        shown = np.vstack([above[:, whose], classes])
         if self.clock is not None:
             table[self.clock.like.name] = self.clock.moments(ticks)
+            shown = np.vstack([above[:, whose], classes[1:], self.clock.classes(ticks)[None]])
             is_kept = ticks <= self.clock.latest
-            whose, table = whose[is_kept], table[is_kept].reset_index(drop=True)
-        return whose, table
+            whose, table, shown = whose[is_kept], table[is_kept].reset_index(drop=True), shown[:, is_kept]
+        return Drawn(whose, table, shown)
 
     def _values(
         self, j: int, classes: NDArray[np.uint8], stayed: NDArray[np.bool_], random: np.random.Generator
@@ -171,62 +176,113 @@ class Rows:
         return values.iloc[np.cumsum(~stayed) - 1].reset_index(drop=True)
 
 
+class Drawn(NamedTuple):
+    """Rows that were drawn: to what each belongs, and the classes that rows below see, their own and those above."""
+
+    above: NDArray[np.intp]
+    table: pd.DataFrame
+    classes: NDArray[np.uint8]
+
+
+class Prepared(NamedTuple):
+    """The rows of a child in order, and what the table above has of them."""
+
+    order: NDArray[np.intp]
+    above: NDArray[np.intp]
+    people: NDArray[np.intp]
+    table: pd.DataFrame
+    clock: Clock | None
+    ticks: NDArray[Any]
+    added: pd.DataFrame
+
+
 class Sequences:
     """People and rows as learned from related tables; `sample` makes others."""
 
     def __init__(self, tables: RelatedTables, cart: SmoothCart, *, seed: int) -> None:
         self._like, self._cart = tables, cart
         self._rows: dict[str, Rows] = {}
+        prepared: dict[str, Prepared] = {}
+        for place, name in enumerate(tables.from_above):
+            of = tables.children[name].of
+            random, least = np.random.default_rng([seed, place]), cart.settings["min_people"]
+            prepared[name] = _prepared(tables, name, prepared.get(of), random, least)
         people = tables.people.drop(columns=sorted(tables.identifiers)).reset_index(drop=True)
-        prepared: dict[str, tuple[NDArray[np.intp], pd.DataFrame, Clock | None, NDArray[Any]]] = {}
-        for name, child in tables.children.items():
-            random = np.random.default_rng([seed, len(prepared)])
-            order = tables.in_order(name, random.permutation(len(child.table)))
-            whose, table = tables.whose[name][order], child.table.drop(columns=child.key).iloc[order]
-            n_rows = np.bincount(whose, minlength=len(people))
-            _require_enough(name, n_rows, cart.settings["min_people"])
-            kinds, table = check_kinds(table, "smooth_cart"), table.reset_index(drop=True)
-            clock, ticks = None, np.zeros(len(table), np.int64)
-            added: dict[str, Any] = {ROWS.format(name): n_rows}
-            if child.order is not None:
-                clock, ticks = Clock.of(table[child.order], kinds[child.order])
-                first = pd.Series(ticks).astype("Int64" if ticks.dtype.kind == "i" else "Float64").groupby(whose).min()
-                added[FIRST.format(child.order, name)] = first.reindex(range(len(people))).array
-            prepared[name] = whose, table[child.columns], clock, ticks
-            people = beside(people, pd.DataFrame(added))
-        classes = cart.learn(people, seed=seed)
-        for place, (name, (whose, table, clock, ticks)) in enumerate(prepared.items()):
-            self._rows[name] = learn_rows(table, whose, classes[:, whose], clock, ticks, cart, seed=seed + place)
+        classes = {PEOPLE: cart.learn(self._with_figures(people, PEOPLE, prepared), seed=seed)}
+        for place, (name, own) in enumerate(prepared.items()):
+            table = self._with_figures(own.table, name, prepared)
+            above = classes[tables.children[name].of][:, own.above]
+            self._rows[name], classes[name] = learn_rows(
+                table, own.above, own.people, above, own.clock, own.ticks, cart, seed=seed + place
+            )
+
+    def _with_figures(self, table: pd.DataFrame, name: str, prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+        """Add the number of rows that belong to each row of a table, and their first moments."""
+        for below in self._like.below(name):
+            table = beside(table, prepared[below].added)
+        return table
 
     def sample(self, n_people: int, *, seed: int) -> RelatedTables:
         """Make people, and the rows that belong to them."""
         random, like = np.random.default_rng(seed), self._like
         people, classes = self._cart.draw(n_people, random)
-        numbers = np.arange(1, n_people + 1)
+        drawn = {PEOPLE: Drawn(np.arange(0), people, classes)}
         children = {}
-        for name, child in like.children.items():
-            n_rows = people[ROWS.format(name)].to_numpy(np.int64)
-            first = np.zeros(n_people, np.int64)
+        for name in like.from_above:
+            child = like.children[name]
+            upper = drawn[child.of]
+            n_rows = upper.table[ROWS.format(name)].to_numpy(np.int64)
+            first = np.zeros(len(n_rows), np.int64)
             if child.order is not None:
-                first = _completed(people[FIRST.format(child.order, name)], random)
-            whose, table = self._rows[name].drawn(classes, n_rows, first, random)
-            table[child.key] = numbers[whose]
-            children[name] = replace(child, table=table[list(child.table.columns)])
-        made = people.assign(**dict.fromkeys(like.identifiers, numbers))[list(like.people.columns)]
-        return RelatedTables(made, children, like.person)
+                first = _completed(upper.table[FIRST.format(child.order, name)], random)
+            own = drawn[name] = self._rows[name].drawn(upper.classes, n_rows, first, random)
+            numbers = {child.key: own.above + 1}
+            if child.own_key is not None:
+                numbers[child.own_key] = np.arange(1, len(own.table) + 1)
+            children[name] = replace(child, table=own.table.assign(**numbers)[list(child.table.columns)])
+        numbers = dict.fromkeys(like.identifiers, np.arange(1, n_people + 1))
+        made = people.assign(**numbers)[list(like.people.columns)]
+        return RelatedTables(made, {name: children[name] for name in like.children}, like.person)
+
+
+def _prepared(
+    tables: RelatedTables, name: str, upper: Prepared | None, random: np.random.Generator, min_people: int
+) -> Prepared:
+    """Bring the rows of a child into order, and count them for each person, or for each row above in its order."""
+    child = tables.children[name]
+    order = tables.in_order(name, random.permutation(len(child.table)), None if upper is None else upper.order)
+    above, n_above = tables.above[name], len(tables.people)
+    if upper is not None:
+        above, n_above = np.argsort(upper.order, kind="stable")[above], len(upper.order)
+    above, people = above[order], tables.whose[name][order]
+    n_rows = np.bincount(above, minlength=n_above)
+    _require_enough(name, n_rows, [len(np.unique(people[n_rows[above] > n])) for n in (0, 1)], min_people)
+    table = child.table.drop(columns=child.numbers).iloc[order].reset_index(drop=True)
+    kinds = check_kinds(table, "smooth_cart")
+    clock, ticks = None, np.zeros(len(table), np.int64)
+    added: dict[str, Any] = {ROWS.format(name): n_rows}
+    if child.order is not None:
+        clock, ticks = Clock.of(table[child.order], kinds[child.order])
+        first = pd.Series(ticks).astype("Int64" if ticks.dtype.kind == "i" else "Float64").groupby(above).min()
+        added[FIRST.format(child.order, name)] = first.reindex(range(n_above)).array
+    return Prepared(order, above, people, table[child.columns], clock, ticks, pd.DataFrame(added))
 
 
 def learn_rows(
     table: pd.DataFrame,
     whose: NDArray[np.intp],
+    people: NDArray[np.intp],
     above: NDArray[np.uint8],
     clock: Clock | None,
     ticks: NDArray[Any],
     cart: SmoothCart,
     *,
     seed: int,
-) -> Rows:
-    """Learn the rows of a child table, in order and by person, given the classes of their people."""
+) -> tuple[Rows, NDArray[np.uint8]]:
+    """Learn the rows of a child table, in order, given the classes above; return what the rows below them see, too.
+
+    ``whose`` are the people, or the rows, to which they belong, and ``people`` their people, both ascending.
+    """
     n_rows = np.bincount(whose)[whose]
     place = np.arange(len(whose)) - np.searchsorted(whose, whose)
     is_later, previous = place > 0, np.maximum(np.arange(len(whose)) - 1, 0)
@@ -245,7 +301,7 @@ def learn_rows(
         if not part.shape[1]:
             continue
         kinds = check_kinds(part, "smooth_cart")
-        divided = cart.divide(part, kinds, seed=seed, person=whose[having].tolist())
+        divided = cart.divide(part, kinds, seed=seed, person=people[having].tolist())
         for j, (name, kind) in enumerate(kinds.items()):
             dtype = part[name].dtype
             readers.append(Column(j, _NO_TREE, _NO_DONORS, None, divided.firsts[j], divided.margins[j], dtype))
@@ -270,15 +326,17 @@ def learn_rows(
     for j in learned.order:
         is_gap = clock is not None and j == 0
         rows = is_later if is_gap else np.ones(len(whose), np.bool_)
-        if len(np.unique(whose[is_same[j]])) >= cart.settings["min_people"]:
-            learned.stays[j] = learn_step(known, is_same[j].astype(np.uint8), whose, is_later, cart)
+        if len(np.unique(people[is_same[j]])) >= cart.settings["min_people"]:
+            learned.stays[j] = learn_step(known, is_same[j].astype(np.uint8), people, is_later, cart)
             rows = ~is_same[j]
-        learned.changes[j] = learn_step(known, classes[j] - np.uint8(1), whose, rows, cart)
+        learned.changes[j] = learn_step(known, classes[j] - np.uint8(1), people, rows, cart)
         if is_gap and moments is not None:
             known += [classes[j], moments]
         else:
             known += [*([is_same[j]] if j in learned.stays else []), classes[j] - np.uint8(1)]
-    return learned
+    if moments is None:
+        return learned, np.vstack([above, classes - np.uint8(1)])
+    return learned, np.vstack([above, classes[1:] - np.uint8(1), moments])
 
 
 def learn_step(
@@ -356,10 +414,9 @@ def _completed(first: pd.Series[Any], random: np.random.Generator) -> NDArray[An
     return found
 
 
-def _require_enough(name: str, n_rows: NDArray[np.int64], min_people: int) -> None:
-    """Refuse a child table from which nothing can be learned about its rows."""
-    n_people, n_several, most = int((n_rows > 0).sum()), int((n_rows > 1).sum()), int(n_rows.max(initial=0))
-    problem = ""
+def _require_enough(name: str, n_rows: NDArray[np.int64], people: Sequence[int], min_people: int) -> None:
+    """Refuse a child table from which nothing can be learned; ``people`` are those with rows, and with several."""
+    (n_people, n_several), most, problem = people, int(n_rows.max(initial=0)), ""
     if n_people < min_people:
         problem = f"has rows of {n_people:,} people. Expected at least {min_people}. Leave the table out"
     elif 0 < n_several < min_people:
@@ -370,8 +427,8 @@ def _require_enough(name: str, n_rows: NDArray[np.int64], min_people: int) -> No
     elif most > MOST_ROWS_OF_PERSON:
         n_most = int((n_rows > MOST_ROWS_OF_PERSON).sum())
         problem = (
-            f"has up to {most:,} rows of a person, and {n_most:,} people have more than {MOST_ROWS_OF_PERSON:,}. Rows "
-            "are drawn one after the other. Aggregate them, or leave these people out"
+            f"has up to {most:,} rows of a person or of a row above, and {n_most:,} of them have more than "
+            f"{MOST_ROWS_OF_PERSON:,}. Rows are drawn one after the other. Aggregate them, or leave these out"
         )
     if problem:
         raise InvalidTableError(f"Child {name!r} {problem}. Nothing was synthesized.")

@@ -107,7 +107,7 @@ def _errors_of_rows(tables: RelatedTables, control: RelatedTables, name: str) ->
 
 def consecutive(tables: RelatedTables, like: RelatedTables, name: str) -> dict[tuple[str, bool], float]:
     """Return by column and whether it has numbers how consecutive rows of a person depend on each other."""
-    content = tables.children[name].table.drop(columns=tables.children[name].key)
+    content = tables.children[name].table.drop(columns=tables.children[name].numbers)
     order = tables.in_order(name)
     whose, found = tables.whose[name][order], {}
     is_next = whose[1:] == whose[:-1]

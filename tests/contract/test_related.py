@@ -13,7 +13,7 @@ from privacy_assets.contract.related import Child, RelatedTables, columns_that_r
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.synthesis.split import split_records
 from tests.examples import examples
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 DAY = pd.Timedelta(days=1)
 
@@ -77,17 +77,16 @@ def test_categories_are_keys_as_the_texts_that_they_stand_for():
     [
         ({"visits": "visits"}, "a circle"),
         ({"visits": "drugs", "drugs": "visits"}, "a circle"),
-        ({"drugs": "visits"}, "children of children are not built yet"),
+        ({"drugs": "visits"}, "by the key 'patient', and `own_key` there is None. Expected the same column"),
         ({"drugs": "visits", "doses": "drugs"}, "more than 2 levels below the people"),
         ({"visits": "physicians"}, "not one of the tables"),
     ],
 )
-def test_only_children_of_people_are_related(of, said):
+def test_only_children_of_people_and_their_children_are_related(of, said):
     table = rows("a")
     children = {name: Child(table, key="patient", of=of.get(name, "people")) for name in ("doses", "visits", "drugs")}
-    with pytest.raises(InvalidSettingError, match=said) as refused:
+    with pytest.raises(InvalidSettingError, match=said):
         RelatedTables(people("a"), children, person="patient")
-    assert "`of` of child" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +223,97 @@ def test_a_child_may_have_no_rows():
 def test_what_takes_one_table_refuses_related_ones_by_name(ask):
     with pytest.raises(InvalidTableError, match="RelatedTables"):
         ask(clinic(30))
+
+
+def with_items(of_lines, **visits):
+    own = {"table": rows("a", "b", "a", visit=[1, 2, 3]), "key": "patient", "own_key": "visit"} | visits
+    children = {"lines": Child(of_lines, key="visit", of="visits"), "visits": Child(**own)}
+    return RelatedTables(people("a", "b"), children, person="patient")
+
+
+def test_rows_of_rows_are_of_the_person_of_the_row_above():
+    tables = with_items(pd.DataFrame({"visit": [3, 2, 1, 2]}))
+    assert tables.above["lines"].tolist() == [2, 1, 0, 1]
+    assert tables.whose["lines"].tolist() == [0, 1, 0, 1]
+    assert tables.identifiers == {"patient"}
+    taken = tables.take(np.array([1]))
+    assert taken.children["lines"].table["visit"].tolist() == [2, 2]
+    assert taken.whose["lines"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 30])
+def test_a_split_of_two_levels_leaves_no_row_without_its_person(n):
+    tables = with_lines(clinic(50), mean_lines=n / 20)
+    sides = split_records(tables, train_fraction=0.6, seed=1)
+    whole = tables.children["lines"].table
+    visits = tables.children["visits"].table.set_index("visit")["patient"]
+    for side in sides:
+        own = whole[whole["visit"].map(visits).isin(side.people["patient"])].reset_index(drop=True)
+        pd.testing.assert_frame_equal(side.children["lines"].table, own)
+
+
+def test_what_is_wrong_on_two_levels_is_counted_at_once():
+    with pytest.raises(InvalidTableError) as refused:
+        with_items(pd.DataFrame({"visit": [3, 9, None, 2]}), table=rows("a", "zz", "b", "b", visit=[1, 2, 2, None]))
+    said = str(refused.value)
+    assert "1 rows of 'visits' have a 'patient' that nobody in 'people' has" in said
+    assert "1 rows of 'visits' have no 'visit'" in said
+    assert "1 rows of 'visits' repeat a 'visit'" in said
+    assert "2 rows of 'lines' have a 'visit' that no row in 'visits' has" in said
+    assert "1 rows of 'lines' have no 'visit'" in said
+    with pytest.raises(InvalidTableError, match="'visit' is text in 'lines' and number in 'visits'"):
+        with_items(pd.DataFrame({"visit": ["1", "2"]}))
+    empty = with_items(pd.DataFrame({"visit": []}, dtype="int64"), table=rows(visit=[]).astype(object))
+    assert empty.whose["lines"].tolist() == []
+    with pytest.raises(InvalidTableError, match="1 rows of 'lines' have a 'visit' that no row in 'visits' has"):
+        with_items(pd.DataFrame({"visit": [4]}), table=rows(visit=[]).astype(object))
+
+
+@pytest.mark.parametrize(
+    ("visits", "lines", "said"),
+    [
+        ({"own_key": None}, {}, "by the key 'visit', and `own_key` there is None"),
+        ({"own_key": "patient"}, {}, "`own_key` there is 'patient'"),
+        ({"own_key": "visit", "order": "visit"}, {}, "which is also its key or its order"),
+        ({"own_key": "number"}, {"key": "number"}, "`own_key of child 'visits'` is 'number'"),
+        ({}, {"patient": "a"}, r"'lines' also has the columns \['patient'\], which number people or rows"),
+    ],
+)
+def test_numbers_of_rows_are_declared_once(visits, lines, said):
+    of_lines = pd.DataFrame({"visit": [1]}).assign(**lines)
+    own = {"table": rows("a", visit=[1]), "key": "patient", "own_key": "visit"} | visits
+    children = {"visits": Child(**own), "lines": Child(of_lines, key=lines.get("key", "visit"), of="visits")}
+    with pytest.raises(InvalidSettingError, match=said):
+        RelatedTables(people("a"), children, person="patient")
+
+
+def test_people_do_not_have_numbers_of_rows():
+    of_people = people("a", visit=[1])
+    visits = Child(rows("a", visit=[1]), key="patient", own_key="visit")
+    with pytest.raises(InvalidSettingError, match=r"Table 'people' has the columns \['visit'\], which number rows"):
+        RelatedTables(of_people, {"visits": visits}, person="patient")
+
+
+def test_two_levels_are_stored_and_numbered_anew():
+    tables = with_lines(clinic(40))
+    again = RelatedTables.from_artifact(tables.to_artifact())
+    assert again.links == tables.links
+    assert again.content == tables.content
+    anew = tables.renumbered()
+    assert anew.people["patient"].tolist() == list(range(1, 41))
+    visits, lines = (anew.children[name].table for name in ("visits", "lines"))
+    assert visits["visit"].tolist() == list(range(1, len(visits) + 1))
+    assert visits["patient"].is_monotonic_increasing
+    assert lines["visit"].is_monotonic_increasing
+    number = dict(zip(tables.people["patient"], anew.people["patient"], strict=True))
+    joined = [
+        own.children["lines"].table.merge(own.children["visits"].table, on="visit").drop(columns="visit")
+        for own in (tables, anew)
+    ]
+    joined[0]["patient"] = joined[0]["patient"].map(number)
+    names = list(joined[0])
+    one, other = (own.sort_values(names, ignore_index=True) for own in joined)
+    pd.testing.assert_frame_equal(one, other, check_dtype=False)
 
 
 SENTINEL = "QX7731"

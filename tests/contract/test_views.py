@@ -1,9 +1,11 @@
 """Views are those of loops over lists of rows, whatever the order in which the tables are stored."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.contract.related import Child, RelatedTables
@@ -11,7 +13,7 @@ from privacy_assets.contract.views import related_views
 from privacy_assets.errors import InvalidTableError
 from tests.examples import examples
 from tests.reference import related_views as reference
-from tests.related import clinic
+from tests.related import clinic, with_lines
 
 
 def plain(frame):
@@ -104,3 +106,55 @@ def test_a_child_without_rows_has_views_without_values():
     assert (views["people"]["rows of visits"] == 0).all()
     assert len(views["rows of visits"]) == 30
     assert len(views["histories of visits"]) == 0
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_rows_of_rows_are_those_of_loops_with_all_columns_above_them(seed, n):
+    """Moments of visits differ, so that all orders are defined."""
+    related = with_lines(clinic(n, seed, mean_visits=1.5), seed)
+    visits, lines = (related.children[name].table for name in ("visits", "lines"))
+    assume(len(lines))
+    visits = visits.assign(date=pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(visits)), unit="D"))
+    tables = {"visits": visits.sample(frac=1, random_state=1), "lines": lines.assign(date=related.above["lines"] % 3)}
+    children = {name: replace(child, table=tables[name]) for name, child in related.children.items()}
+    views = related_views(RelatedTables(related.people, children, "patient"))
+    people, visits, lines = plain(related.people), plain(tables["visits"]), plain(tables["lines"])
+    visit_of = {row["visit"]: row for row in visits}
+    for row in lines:
+        row["patient"] = visit_of[row["visit"]]["patient"]
+    in_order = sorted(lines, key=lambda row: (visit_of[row["visit"]]["date"], row["line"]))
+    histories, last = [], {}
+    for row in in_order:
+        before = last.get(row["patient"])
+        row["gap of line"] = None if before is None else row["line"] - before["line"]
+        last[row["patient"]] = row
+        if before is not None:
+            both = {f"{name} 1": before[name] for name in ("item", "price", "date")}
+            both |= {f"{name} 2": row[name] for name in ("item", "price", "date")}
+            histories.append({"patient": row["patient"], "gap of line": row["gap of line"], **both})
+    assert in_any_order(plain(views["histories of lines"])) == in_any_order(histories)
+    upper = reference.left_join(people, "patient", visits, "patient", "visits")
+    own = [{name: value for name, value in row.items() if name != "patient"} for row in lines]
+    expected = reference.left_join(upper, "visit", own, "visit", "lines")
+    for row in expected:
+        del row["visit"]
+    assert in_any_order(plain(views["rows of lines"])) == in_any_order(expected)
+    counts = dict(zip(views["people"]["patient"], views["people"]["rows of lines"], strict=True))
+    assert counts == {own["patient"]: sum(row["patient"] == own["patient"] for row in lines) for own in people}
+
+
+def test_equal_rows_above_are_told_apart_by_the_rows_that_belong_to_them():
+    """Two visits that are equal but for their lines: what comes first does not depend on where rows are stored."""
+    people = pd.DataFrame({"patient": [1]})
+    visits = pd.DataFrame({"patient": 1, "visit": [7, 8, 9], "date": 0})
+    lines = pd.DataFrame({"visit": [7, 8, 8, 9], "item": ["x", "y", "z", "w"]})
+    found = set()
+    for seed in range(6):
+        children = {
+            "visits": Child(visits.sample(frac=1, random_state=seed), "patient", "date", own_key="visit"),
+            "lines": Child(lines.sample(frac=1, random_state=seed + 10), "visit", of="visits"),
+        }
+        view = related_views(RelatedTables(people, children, "patient"))["histories of lines"]
+        found.add(tuple(zip(view["item 1"], view["item 2"], strict=True)))
+    assert len(found) == 1

@@ -17,7 +17,7 @@ from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.reference import disclosure as reference
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 ASKED = list(criteria_asked(has_synthetic_people=False, has_named_columns=False))
 
@@ -68,6 +68,28 @@ def test_copies_are_found_whoever_gets_them(what):
     assert "They reveal more about originals than about controls" in found.summary()
     assert " in " in found.summary()
     assert found.scores["exposed_share"] > (0.05 if what == "whole" else 0)
+
+
+def test_copies_of_rows_of_rows_are_found_and_other_people_are_not():
+    tables = with_lines(clinic(1200, seed=2))
+    places = np.random.default_rng(2).permutation(1200)
+    original, control, synthetic = (tables.take(places[at : at + 400]) for at in (0, 400, 800))
+    honest = assess_disclosure(original, synthetic, control)
+    assert not honest.scores["leakage_detected"]
+    assert {"rows of lines", "histories of lines"} <= set(honest.settings["views"])
+    # The visits of synthetic people get the lines of originals, visit by visit.
+    visits, own = synthetic.children["visits"].table, original.children["visits"].table
+    n = min(len(visits), len(own)) // 2
+    to = dict(zip(own["visit"].head(n), visits["visit"].head(n), strict=True))
+    copied = original.children["lines"].table
+    copied = copied[copied["visit"].isin(to)].assign(visit=lambda rows: rows["visit"].map(to))
+    kept = synthetic.children["lines"].table
+    kept = kept[~kept["visit"].isin(to.values())]
+    lines = replace(synthetic.children["lines"], table=pd.concat([kept, copied], ignore_index=True))
+    found = assess_disclosure(original, replace(synthetic, children={**synthetic.children, "lines": lines}), control)
+    assert found.scores["leakage_detected"]
+    seen = found.criteria.loc[found.criteria["adjusted_p_value"] <= 0.05, "view"]
+    assert set(seen) & {"rows of lines", "histories of lines"}
 
 
 def test_the_result_has_a_row_for_each_view_and_criterion(tmp_path):

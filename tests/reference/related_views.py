@@ -63,3 +63,15 @@ def view_of_histories(people, person_column, rows, key, order, columns):
                 line[f"gap of {order}"] = own[i][order] - own[i - 1][order]
             found.append(line)
     return found
+
+
+def left_join(upper, key, rows, own_key, name):
+    """Rows with all columns above; what has none has one of missing values. ``key`` is the number of upper rows."""
+    columns = [column for column in rows[0] if column != own_key] if rows else []
+    found = []
+    for line in upper:
+        own = [row for row in rows if line[key] is not None and row[own_key] == line[key]]
+        for row in own or [dict.fromkeys(columns)]:
+            shown = {f"{column} of {name}" if column in line else column: row[column] for column in columns}
+            found.append(line | shown)
+    return found

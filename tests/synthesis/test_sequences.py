@@ -18,7 +18,7 @@ from privacy_assets.synthesis.smooth_cart import SmoothCart
 from privacy_assets.synthesis.synthesize import synthesize
 from tests.examples import examples
 from tests.people import every_kind
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 
 def with_every_kind(n=120, seed=0, order="day"):
@@ -77,8 +77,9 @@ def leaf_of(tree, known):
     n=st.integers(40, 200),
     min_people=st.integers(1, 30),
     smoothing=st.sampled_from([0.0, 1.0, 3.0]),
+    is_deep=st.booleans(),
 )
-def test_no_leaf_has_fewer_different_people_than_were_asked_for(seed, n, min_people, smoothing):
+def test_no_leaf_has_fewer_different_people_than_were_asked_for(seed, n, min_people, smoothing, is_deep):
     """The rows that a tree learns are caught where they come in, and walked down one by one."""
     caught, learn = [], sequences.learn_step
 
@@ -89,7 +90,8 @@ def test_no_leaf_has_fewer_different_people_than_were_asked_for(seed, n, min_peo
 
     sequences.learn_step = catch
     try:
-        Sequences(clinic(n, seed), SmoothCart(min_people=min_people, smoothing=smoothing, min_atom=1), seed=seed)
+        tables = with_lines(clinic(n, seed)) if is_deep else clinic(n, seed)
+        Sequences(tables, SmoothCart(min_people=min_people, smoothing=smoothing, min_atom=1), seed=seed)
     except InvalidTableError as refused:
         assert "Expected at least" in str(refused)
     finally:
@@ -141,6 +143,63 @@ def test_rows_of_a_person_resemble_each_other_as_much_as_the_originals():
     assert synthetic == pytest.approx(real, abs=0.12)  # Drawn without the rows before, costs have 0.04.
     counts = [Counter(np.bincount(own.whose["visits"], minlength=1500).tolist()) for own in (tables, made)]
     assert sum(abs(counts[0][n] - counts[1][n]) for n in range(60)) / 2 / 1500 < 0.06
+
+
+def test_rows_of_rows_fit_their_rows_and_depend_on_them():
+    """Items depend on the diagnosis of the visit: drawn by the person alone, this would be lost."""
+    tables = with_lines(clinic(1200, seed=4))
+    made = synthesize(tables, seed=0)
+    for name, child in made.children.items():
+        like = tables.children[name].table
+        assert list(child.table) == list(like)
+        numbers = set(child.numbers)
+        types = [{n: d for n, d in own.dtypes.items() if n not in numbers} for own in (child.table, like)]
+        assert types[0] == types[1]
+    visits, lines = (made.children[name].table for name in ("visits", "lines"))
+    assert visits["visit"].tolist() == list(range(1, len(visits) + 1))
+    assert set(lines["visit"]) <= set(visits["visit"])
+    assert lines.groupby("visit")["line"].apply(lambda own: own.is_monotonic_increasing).all()
+
+    def usual_and_counts(own):
+        visits, lines = (own.children[name].table for name in ("visits", "lines"))
+        joined = lines.merge(visits, on="visit")
+        counts = np.bincount(own.above["lines"], minlength=len(visits))
+        shares = np.bincount(np.minimum(counts, 9), minlength=10) / len(visits)
+        is_usual = joined["diagnosis"].map(dict(zip("abcdef", "uvwxyz", strict=True))) == joined["item"]
+        return is_usual.mean(), np.corrcoef(joined["price"], joined["diagnosis"].map(ord))[0, 1], shares
+
+    real, synthetic = usual_and_counts(tables), usual_and_counts(made)
+    assert real[0] > 0.8
+    assert synthetic[0] == pytest.approx(real[0], abs=0.1)  # By chance, it is 0.2.
+    assert synthetic[1] > real[1] / 2  # By chance, it is 0.
+    assert np.abs(synthetic[2] - real[2]).sum() / 2 < 0.05
+
+
+def test_two_levels_are_made_by_the_seed_and_with_any_order_of_children():
+    tables = with_lines(clinic(200))
+    one, again, other = (synthesize(tables, seed=seed) for seed in (1, 1, 2))
+    assert list(one.children) == ["lines", "visits"]
+    assert one.content == again.content
+    assert one.content != other.content
+    turned = replace(tables, children=dict(reversed(tables.children.items())))
+    assert synthesize(turned, seed=1).children["lines"].table.equals(one.children["lines"].table)
+
+
+def test_a_child_of_rows_without_order_or_with_few_people_is_made_or_refused():
+    tables = with_lines(clinic(200))
+    lines, visits = tables.children["lines"], tables.children["visits"]
+    unordered = {"lines": replace(lines, order=None), "visits": replace(visits, order=None)}
+    made = synthesize(replace(tables, children=unordered))
+    assert len(made.children["lines"].table) > 100
+    one_each = lines.table.drop_duplicates("visit")
+    made = synthesize(replace(tables, children={**tables.children, "lines": replace(lines, table=one_each)}))
+    assert np.bincount(made.above["lines"]).max() == 1
+    many = pd.concat([lines.table, lines.table.iloc[np.zeros(100_000, int)]], ignore_index=True)
+    with pytest.raises(InvalidTableError, match="Child 'lines' has up to 100,0.. rows of a person or of a row above"):
+        synthesize(replace(tables, children={**tables.children, "lines": replace(lines, table=many)}))
+    few = lines.table[tables.whose["lines"] < 12]
+    with pytest.raises(InvalidTableError, match=r"Child 'lines' has (rows of|several rows of only) \d+ people"):
+        synthesize(replace(tables, children={**tables.children, "lines": replace(lines, table=few)}))
 
 
 def test_soft_leaves_move_towards_what_splits_have_in_common():
@@ -204,7 +263,7 @@ def test_a_person_with_very_many_rows_is_refused_and_one_with_many_is_not_learne
         own = visits.iloc[np.zeros(n, int)].assign(cost=1e6, date=pd.Timestamp("2021-01-01"))
         return of_visits(tables, table=pd.concat([visits, own], ignore_index=True))
 
-    with pytest.raises(InvalidTableError, match="up to 100,00. rows of a person, and 1 people have more than 2,000"):
+    with pytest.raises(InvalidTableError, match="up to 100,00. rows of a person or of a row above, and 1 of them have"):
         synthesize(with_rows(100_000))
     made = synthesize(with_rows(1_900))
     assert np.bincount(made.whose["visits"]).max() <= 2_000

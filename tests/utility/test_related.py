@@ -1,6 +1,7 @@
 """Related tables are worth what their lowest view is; rows per person and consecutive rows are those of loops."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
 from privacy_assets.utility.assess import assess_utility
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,15 @@ def test_what_is_not_built_for_related_tables_is_refused_by_name(sides, made):
         assess_utility(sides.original, made.people, sides.control)
     with pytest.raises(InvalidSettingError, match="seed"):
         assess_utility(sides.original, made, sides.control, seed=-1)
+
+
+def test_rows_of_rows_that_are_dealt_out_are_worth_less():
+    original, control = split_records(with_lines(clinic(800, seed=1)), train_fraction=0.5)
+    lines = original.children["lines"]
+    dealt = lines.table.assign(visit=np.random.default_rng(0).permutation(lines.table["visit"]))
+    children = {**original.children, "lines": replace(lines, table=dealt)}
+    found = assess_utility(original, replace(original, children=children), control).scores
+    assert found["utility of rows of lines"] < found["utility of rows of visits"] - 0.1
+    counts = [np.bincount(own.whose["lines"], minlength=len(own.people)) for own in (original, control)]
+    expected = sum(abs(np.mean(counts[0] == n) - np.mean(counts[1] == n)) for n in range(200)) / 2
+    assert found["rows_per_person_distance of lines"] == pytest.approx(expected)
