@@ -91,6 +91,7 @@ _PUBLIC_NAMES = {
     "build_privacy_risk_checks": "orchestration.risk_checks",
     "build_release_definitions": "orchestration.factory",
     "compare_releases": "orchestration.comparison.compare",
+    "count_rules_between_rows": "contract.rules_between_rows",
     "draft_contract": "drafting.draft",
     "draw_records": "utility.drawing",
     "fingerprint": "storage.fingerprint",

@@ -95,6 +95,7 @@ PUBLIC_NAMES = {
         "build_privacy_risk_checks",
         "build_release_definitions",
         "compare_releases",
+        "count_rules_between_rows",
         "draft_contract",
         "draw_records",
         "fingerprint",
