@@ -15,8 +15,8 @@ rows that changed, draws a class. A value that stays is a synthetic one, so that
 person has more than a tenth of its donors. Trees learn from rows: one that adds probabilities must raise the
 log-likelihood of the rows by as many.
 
-**Rows of rows** are drawn in the same way: a row gets the number of those that belong to it and their first moment, and
-the trees of these see its classes and those of its person.
+**Rows of rows** are drawn in the same way: a row gets the number of those that belong to it and their first moment, of
+datetimes since its own, and the trees of these see its classes and those of its person.
 
 Numbers of people and rows are made anew, and rows have the order of their synthetic person. Not kept are rules across
 rows, and what two child tables have in common beyond the columns above them.
@@ -33,6 +33,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.contract.related import PEOPLE, RelatedTables
 from privacy_assets.contract.views import beside
 from privacy_assets.errors import InvalidTableError
@@ -94,6 +95,12 @@ class Clock(NamedTuple):
         numbers = ticks * self.step if self.step else ticks
         numbers = np.round(numbers / 10**self.decimals, self.decimals) if self.decimals else numbers
         return with_dtype(restore_numbers(numbers, self.like, self.kind), self.dtype)
+
+    def ticks_of(self, moments: pd.Series[Any]) -> NDArray[np.int64]:
+        """Return the ticks in which datetimes of another column are."""
+        plain = without_arrow_moments(moments.to_frame(), {str(moments.name): self.kind})[moments.name]
+        numbers = as_numbers(plain, self.kind).view(f"datetime64[{plain.dt.unit}]")
+        return numbers.astype(f"datetime64[{self.like.dt.unit}]").astype(np.int64) // self.step
 
     def classes(self, ticks: NDArray[Any]) -> NDArray[np.uint8]:
         """Return the class of each moment, from 1 on: 0 stands for no row before."""
@@ -232,9 +239,11 @@ class Sequences:
             child = like.children[name]
             upper = drawn[child.of]
             n_rows = upper.table[ROWS.format(name)].to_numpy(np.int64)
-            first = np.zeros(len(n_rows), np.int64)
-            if child.order is not None:
+            first, clock = np.zeros(len(n_rows), np.int64), self._rows[name].clock
+            if clock is not None:
                 first = _completed(upper.table[FIRST.format(child.order, name)], random)
+                if (since := _datetimes_above(like, name)) is not None:
+                    first += clock.ticks_of(upper.table[since])
             own = drawn[name] = self._rows[name].drawn(upper.classes, n_rows, first, random)
             numbers = {child.key: own.above + 1}
             if child.own_key is not None:
@@ -264,8 +273,23 @@ def _prepared(
     if child.order is not None:
         clock, ticks = Clock.of(table[child.order], kinds[child.order])
         first = pd.Series(ticks).astype("Int64" if ticks.dtype.kind == "i" else "Float64").groupby(above).min()
-        added[FIRST.format(child.order, name)] = first.reindex(range(n_above)).array
+        first = first.reindex(range(n_above))
+        if upper is not None and (since := _datetimes_above(tables, name)) is not None:
+            # Since the row above, so that what follows from it does not come before it.
+            first -= clock.ticks_of(tables.children[child.of].table[since].iloc[upper.order])
+        added[FIRST.format(child.order, name)] = first.array
     return Prepared(order, above, people, table[child.columns], clock, ticks, pd.DataFrame(added))
+
+
+def _datetimes_above(tables: RelatedTables, name: str) -> str | None:
+    """Return the order column of the rows above, if these and the rows are ordered by datetimes."""
+    child = tables.children[name]
+    if child.of == PEOPLE:
+        return None
+    upper = tables.children[child.of]
+    pairs = [(own.table, own.order) for own in (child, upper) if own.order is not None]
+    are_datetimes = [kind_of_dtype(table[order].dtype) == "datetime" for table, order in pairs]
+    return upper.order if len(pairs) == 2 and all(are_datetimes) else None
 
 
 def learn_rows(

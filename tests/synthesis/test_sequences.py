@@ -175,6 +175,24 @@ def test_rows_of_rows_fit_their_rows_and_depend_on_them():
     assert np.abs(synthetic[2] - real[2]).sum() / 2 < 0.05
 
 
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[ns]", "timestamp[us][pyarrow]"])
+def test_rows_that_follow_from_a_row_do_not_come_before_it(dtype):
+    """Every line has a day at or after its visit's, whose days have a unit of their own."""
+    tables = with_lines(clinic(300, seed=4))
+    lines, random = tables.children["lines"].table, np.random.default_rng(1)
+    visits = tables.children["visits"].table
+    delay = pd.to_timedelta(random.integers(0, 4, len(lines)), unit="D")
+    days = visits["date"].iloc[tables.above["lines"]].reset_index(drop=True) + delay
+    lines = replace(tables.children["lines"], table=lines.assign(line=days.astype(dtype)))
+    made = synthesize(replace(tables, children={**tables.children, "lines": lines}))
+    visits, lines = (made.children[name].table for name in ("visits", "lines"))
+    since = lines["line"].astype("datetime64[s]") - visits["date"].iloc[made.above["lines"]].reset_index(drop=True)
+    assert lines["line"].dtype == dtype
+    assert since.min() >= pd.Timedelta(0)
+    assert since.quantile(0.5) <= pd.Timedelta(days=5)
+    assert (since.dt.total_seconds() % 86_400 == 0).all()
+
+
 def test_two_levels_are_made_by_the_seed_and_with_any_order_of_children():
     tables = with_lines(clinic(200))
     one, again, other = (synthesize(tables, seed=seed) for seed in (1, 1, 2))
