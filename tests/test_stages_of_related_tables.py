@@ -10,6 +10,7 @@ import yaml
 
 from privacy_assets.cli import main
 from privacy_assets.synthesis.split import split_records
+from tests.orchestration.component.test_component import project
 from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, VISITS_CONTRACT
 from tests.related import clinic, with_lines
 
@@ -157,6 +158,17 @@ def test_a_draft_has_keys_and_orders_and_is_checked_once_it_is_decided(folder, c
     assert "every row has its person" in said(capsys, *check).out
     at_length = said(capsys, "draft", "people.csv", "visits.csv", "--all").out
     assert yaml.safe_load(at_length)["attributes"]["children"]["visits"]["key"] == "patient"
+
+
+@pytest.mark.filterwarnings("ignore:.* is currently in beta", "ignore:`parse_obj_as` is deprecated")
+@pytest.mark.parametrize("more", [(), ("--all",)])
+def test_a_decided_draft_is_a_release_of_all_tables(folder, capsys, more):
+    write(clinic(300))
+    drafted = said(capsys, "draft", "people.csv", "visits.csv", "drugs.csv", *more).out
+    decided = drafted.replace("drafted: true", "# decided").replace("research_sharing", "internal_analytics")
+    with project(clinic=decided) as sandbox, sandbox.build_all_defs() as definitions:
+        made = {key.to_user_string() for key in definitions.resolve_asset_graph().get_all_asset_keys()}
+    assert {"clinic/source", "clinic/synthetic", "clinic/synthetic_release"} <= made
 
 
 def test_rows_of_rows_are_drafted_and_refused_where_there_is_one_level(folder, capsys):
