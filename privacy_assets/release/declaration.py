@@ -18,6 +18,7 @@ DECLARED: Mapping[str, str] = {
     "legal_basis": "Legal basis",
     "retention": "Retention",
     "roles_decided_by": "Roles of the columns decided by",
+    "policy_decided_by": "Policy decided by",
     FRACTION: "Share of the population in the source",
     "intruder_test": "Test by an intruder",
     REVIEW_BY: "Review by",

@@ -236,8 +236,8 @@ def _said_of_strangers(limit: Limit, outcome: str, figures: Mapping[str, float |
         strangers, _ = shown_figure(limit.metric, str(limit.direction), of_others, limit.value)
         if outcome == "beyond":
             return (
-                f"; real people whom the synthesizer never saw would have at least {strangers} in their place, so no "
-                f"records can meet this limit, and {limit.beyond} decides"
+                f"; real people whom the synthesizer never saw would have at least {strangers} in their place: even "
+                f"records that copy nobody fail the limit, so it only warns, and the one on {limit.beyond} decides"
             )
         of_columns = "" if own == limit.metric else f" on columns that depend on no others, where they have {found}"
         return f"; real people whom the synthesizer never saw would have {strangers} in their place{of_columns}"

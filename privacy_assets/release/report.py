@@ -31,6 +31,7 @@ from privacy_assets.release.report_words import (
     CAVEATS,
     FIGURES_IN_WORDS,
     IN_NATS,
+    changes_in_words,
     plain_words,
     worth_in_words,
 )
@@ -116,8 +117,7 @@ def render_report(
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     warnings = [verdict for verdict in decided if not verdict.passed and not verdict.blocks]
-    changes, rating = changes_in_words(manifest["policy"]["changes"]), rated_worse(manifest, decided)
-    rating, use_case = "" if refusal else rating, manifest["policy"]["use_case"]
+    rating = "" if refusal else rated_worse(manifest, decided)
     page = first_page(manifest, decided, {each.name: finding(each) for each in decided}, _best_change(material), rating)
     return page_template(TEMPLATE).render(
         manifest=manifest,
@@ -145,9 +145,6 @@ def render_report(
         warnings=warnings,
         concerned=cut(concerns_most(warnings), LONGEST_OF_VERDICT),
         finding=finding,
-        policy_name=""
-        if use_case is None
-        else f" “{in_words(use_case)}”" + (f", changed in {cut(changes, LONGEST_OF_VERDICT)}," if changes else ""),
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds, rated=refusal is None and not rating),
@@ -247,16 +244,6 @@ def concerns_most(failed: Sequence[Verdict]) -> str:
 def _share_concerned(verdict: Verdict) -> str:
     words = "" if verdict.metric is None else METRICS[verdict.metric].concerned
     return "" if not words or verdict.value is None else f"{percent(verdict.value, verdict.limit)} {words}"
-
-
-def changes_in_words(changes: Sequence[str]) -> str:
-    """Describe the changes of a policy from its preset."""
-    known = {
-        "known": "the columns that an attacker knows",
-        "known_rows": "the rows of a person that an attacker knows",
-    }
-    required = {name: f"the required {in_words(name[9:])}" for name in changes if name.startswith("required.")}
-    return ", ".join((known | required).get(name, f"the limit on {in_words(name)}") for name in changes)
 
 
 def origins_of_limits(policy: Mapping[str, Any], limited: Sequence[str]) -> list[tuple[str, str]]:
@@ -506,7 +493,7 @@ def _setting(name: str, value: Any) -> str:
 def _policy_table(policy: Mapping[str, Any]) -> _Table:
     rows = [("use case", _text(policy["use_case"]))]
     if policy["changes"]:
-        rows.append(("changed from the use case", changes_in_words(policy["changes"])))
+        rows.append(("changed from the use case", changes_in_words(policy)))
     # If it is not set, the figures have the number of people required.
     rows += [
         (f"required: {in_words(name)}", _text(value, _exactly))

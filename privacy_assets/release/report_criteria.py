@@ -42,16 +42,14 @@ def not_answered(manifest: Mapping[str, Any], limited: Collection[str]) -> list[
     if searched.get("max_combo_size", 0) < searched.get("columns_assessed", 0):
         size, n_columns = searched["max_combo_size"], searched["columns_assessed"]
         said.append(f"Whom combinations of more than {size} of the {n_columns} columns single out was not searched.")
-    if not is_synthetic and "fewest_candidates" in figures.get(REIDENTIFICATION, {}):
-        said.append("Attackers who know other columns than the policy assumes.")
-    elif not is_synthetic:
+    if not is_synthetic and "fewest_candidates" not in figures.get(REIDENTIFICATION, {}):
         said.append("How many people a record can belong to: no figure says so.")
     for row in questions_of_the_law(figures, manifest["settings"]):
         finding = dict(zip(HEADINGS, row, strict=True))["Finding"]
         if finding.startswith("not asked"):
             said.append(f"{row[0]}: {finding}.")
         elif row[1] == IN_THE_SOURCE and "membership_advantage_upper" not in limited:
-            said.append(f"{IN_THE_SOURCE} No limit is on this: {finding}")
+            said.append("The policy has no limit on whether somebody can tell that a person is in the source.")
     return said
 
 

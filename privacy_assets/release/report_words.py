@@ -1,6 +1,7 @@
 """Plain-language explanations of the figures of a release."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil, exp
 from string import Formatter
 from typing import Any, TypeAlias
 
@@ -14,17 +15,25 @@ from privacy_assets.release.metrics import (
     CONTROL,
     DISCLOSURE,
     LEAKAGE_DETECTED,
+    METRICS,
     MPUCC,
     PRIVACY_BUDGET,
     REIDENTIFICATION,
     SEMANTIC,
     STATISTICS,
     UTILITY,
+    shown_figure,
 )
+from privacy_assets.release.policy import USE_CASES, Policy
 from privacy_assets.release.ratings import rate_baseline, rate_score
 from privacy_assets.release.report_criteria import GUESSED
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 
+_NAMES_OF_CHANGES = {
+    "known": "the columns that an attacker knows",
+    "known_rows": "the rows of a person that an attacker knows",
+    "required.detectable_share": "the share of the people of whom copies may go unnoticed",
+}
 LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
 """Whether leakage is detected, as written in the figures of the manifest."""
 
@@ -75,6 +84,45 @@ def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
 def decisive_words(metric: str, figures: Mapping[str, Any]) -> str:
     """Explain a limited figure; empty if there are no words for it, or not all figures that they need."""
     return "".join(_said([DECISIVE[metric]] if metric in DECISIVE else [], figures, {}))
+
+
+def chance_in_words(metric: str, figures: Mapping[str, Any], side: str) -> tuple[str, str]:
+    """Say what a figure bounds for one person of the source, and what that is called; empty if it bounds nothing."""
+    name, *sayings = CHANCES[side].get(metric, ("",))
+    return name, "".join(_said(sayings, figures, {}) if METRICS[metric].of(figures) is not None else ())
+
+
+def changes_in_words(policy: Mapping[str, Any]) -> str:
+    """Describe each change of a policy from its preset: what was changed, from what to what."""
+    names = policy["changes"]
+    if policy["use_case"] not in USE_CASES:
+        return ", ".join(map(_changed, names))
+    before, now = (_in_words(each) for each in (Policy.for_use_case(policy["use_case"]).to_json(), policy))
+    said = [(_changed(name), before.get(name, "none"), now.get(name, "none")) for name in names]
+    return "; ".join(
+        f"{name}: {own}, with other advice" if own == of else f"{name} from {of} to {own}" for name, of, own in said
+    )
+
+
+def _changed(name: str) -> str:
+    kind, _, own = name.rpartition(".")
+    return _NAMES_OF_CHANGES.get(name, f"the {'required' if kind else 'limit on'} {own}").replace("_", " ")
+
+
+def _in_words(policy: Mapping[str, Any]) -> dict[str, str]:
+    """Return what can differ between a policy and its preset, in words, by the names of `Policy.changes`."""
+    said = {"known_rows": str(policy["known_rows"])}
+    said["known"] = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
+    for limit in policy["limits"]:
+        metric, direction, value = (limit[name] for name in ("metric", "direction", "value"))
+        bound = shown_figure(metric, direction, value, value)[1]
+        instead = f" (or {limit['beyond'].replace('_', ' ')})" if limit["beyond"] else ""
+        said[metric] = f"{bound}{instead}{', as a warning' * (limit['severity'] == 'warn')}"
+    for name, value in policy["required"].items():
+        own = ", ".join(map(str, value)) or "nothing" if isinstance(value, list | tuple) else value
+        words = {True: "yes", False: "no"}[own] if isinstance(own, bool) else "any" if own is None else str(own)
+        said[f"required.{name}"] = percent(own) if isinstance(own, float) else words
+    return said
 
 
 def in_which_columns(metric: str | None, figures: Mapping[str, Any]) -> str:
@@ -130,6 +178,7 @@ class _Figures(dict[str, Any]):
     def written(self, sentence: str) -> str:
         """Fill the names of figures into a sentence; ``%`` means a share, ``f`` and ``g`` formats, ``s`` text."""
         write: dict[str, Callable[[str], Any]] = {"%": self.percent, "s": self.get, "": self.number}
+        write |= {"n": lambda name: of_1000(self[name]), "pairs": lambda name: of_1000((1 + self[name]) / 2)}
         write |= {"f": lambda name: f"{self[name]:.3f}", "g": lambda name: f"{self[name]:g}"}
         parts = Formatter().parse(sentence)
         return "".join(text + (str(write[form or ""](name)) if name else "") for text, name, form, _ in parts).rstrip()
@@ -314,6 +363,63 @@ def _concepts(scores: _Figures) -> str:
     return f"No record has to be withheld: {attacker} is always left with at least {k:,} records, and {risk}"
 
 
+def _copied(scores: _Figures) -> str:
+    share, least = scores["exposed_share"], scores.get("exposed_share_of_least_visible")
+    if share >= 1:
+        return "That the records have copies of everybody in the source cannot be excluded."
+    if_least = "no bound" if least is None or least >= 1 else f"at most {of_1000(least)}"
+    return (
+        f"At most {of_1000(max(share, 0.001))} people in the source have a copy among the records (95 % confidence, if "
+        f"the copied people were drawn at random; {if_least}, if they were those whose copies show least)."
+    )
+
+
+def _singled_out(scores: _Figures) -> str:
+    others = scores.get("originals_singled_out_by_strangers")
+    of_others = "" if others is None else f"; records of as many other real people would for {int(1_000 * others):,}"
+    return (
+        f"For {of_1000(scores['originals_singled_out'])} people in the source, some record fits only them by up to "
+        f"{scores['max_combo_size']} columns: somebody who knows these takes it for theirs (counted{of_others})."
+    )
+
+
+def _guessed(scores: _Figures) -> str:
+    most = of_1000(max(scores["inference_interval"][1], 0.0))
+    return (
+        f"At most {most} sensitive values are guessed right from the nearest record because their people are in the "
+        "source: so many more than of other people (95 % confidence)."
+    )
+
+
+def _recognized(scores: _Figures) -> str:
+    return (
+        f"Somebody who knows the columns that the policy assumes ({scores['known']}) picks a person's record with a "
+        f"chance of at most 1 in {scores['fewest_candidates']:,}, and on average that of "
+        f"{of_1000(scores['mean_reidentification_probability'])} people (counted)."
+    )
+
+
+def _in_the_source(scores: _Figures) -> str:
+    sure = "95 % confidence" if scores.get("membership_estimated") is None else "estimated without a control"
+    return (
+        f"To somebody who knows whole records, these show for at most {of_1000(scores['membership_advantage_upper'])} "
+        f"people in the source that they are in it, net of others who only seem to be ({sure})."
+    )
+
+
+def _guaranteed(spent: _Figures) -> str:
+    epsilon = spent["epsilon"]
+    return (
+        "Whatever somebody concludes from the records alone, one person's data makes it at most "
+        f"{number(exp(epsilon))} times as likely (epsilon {number(epsilon)}; delta {spent['delta']:g})."
+    )
+
+
+def of_1000(share: float) -> str:
+    """Write a share as so many of 1,000, never fewer than there are."""
+    return f"{ceil(round(1_000 * share, 6)):,} of 1,000"
+
+
 def _rules(scores: _Figures) -> str:
     n_judged, others = len(scores["by_rule"]), scores["not_judged"]
     found = f"{scores['records_with_violations']:,} records ({scores.percent(RULE_VIOLATIONS)})"
@@ -374,6 +480,46 @@ DECISIVE: Mapping[str, _Saying] = {
     "smallest_class": (ANONYMITY, _classes, "k", "n_classes"),
 }
 """What limited figures mean, those first that decide most."""
+CHANCES: Mapping[str, Mapping[str, tuple[str, _Saying]]] = {
+    "synthetic": {
+        "exposed_share": ("Copied", (DISCLOSURE, _copied, "exposed_share")),
+        "originals_singled_out": ("Singled out", (MPUCC, _singled_out, "originals_singled_out", "max_combo_size")),
+        "membership_advantage_upper": (
+            "Known to be in the source",
+            (
+                DISCLOSURE,
+                "Of a person in the source and one who is not, the distance to the nearest record tells which is which "
+                "in at most {membership_advantage_upper:pairs} cases (95 % confidence; tossing a coin: 500).",
+            ),
+        ),
+        "inference_excess": ("Guessed", (DISCLOSURE, _guessed, "inference_interval")),
+        "epsilon": ("Any conclusion", (PRIVACY_BUDGET, _guaranteed, "epsilon", "delta")),
+    },
+    "anonymized": {
+        "max_reidentification_probability": (
+            "Recognized",
+            (REIDENTIFICATION, _recognized, "known", "fewest_candidates", "mean_reidentification_probability"),
+        ),
+        "share_in_homogeneous_classes": (
+            "Sensitive value certain",
+            (
+                ANONYMITY,
+                "{share_in_homogeneous_classes:n} records are in classes with one value of a sensitive column, which "
+                "is certain for whoever knows that a person is in such a class (counted).",
+            ),
+        ),
+        "membership_advantage_upper": (
+            "Known to be in the source",
+            (REIDENTIFICATION, _in_the_source, "membership_advantage_upper"),
+        ),
+    },
+}
+"""By side and figure, what can happen to one person, and what the figure truly bounds; nothing is guessed."""
+NOT_BOUNDED = {
+    "synthetic": "other attacks than these, copies of parts of records, and what other tables add to these records",
+    "anonymized": "attackers who know other columns, or other tables of these people",
+}
+"""By side, what no figure bounds, whatever is measured."""
 _SAYINGS: tuple[_Saying, ...] = (
     (
         PRIVACY_BUDGET,

@@ -2,6 +2,7 @@
 
 import subprocess
 import unicodedata
+from dataclasses import asdict
 from datetime import timedelta
 
 import numpy as np
@@ -17,11 +18,13 @@ from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.release import clock
 from privacy_assets.release.declaration import DECLARED, FRACTION, LONGEST_DECLARED, REVIEW_BY
+from privacy_assets.release.gate import APPROVAL_CHECK, Verdict
 from privacy_assets.release.manifest import read_manifest
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.report import ReportMaterial, render_report
 from tests.e2e.browser import CHROMIUM, FLAGS, needs_chromium
 from tests.orchestration.project import Project
+from tests.orchestration.test_approvals import Officers
 from tests.test_quickstart import quickstart  # noqa: F401
 
 pytestmark = needs_chromium
@@ -29,7 +32,7 @@ A4 = (595, 842)
 """Width and height in points."""
 MOST_PAGES = 8
 N_PEOPLE, N_COLUMNS = 2_000, 26
-HEADINGS = ("What could go wrong: the figures that decide", "What was not answered", "Who decided")
+HEADINGS = ("What could go wrong for one person", "What was not answered", "Who decided")
 
 
 def printed(page, directory):
@@ -42,10 +45,11 @@ def printed(page, directory):
     return [unicodedata.normalize("NFKC", page.extract_text()) for page in pages]
 
 
-def require_one_page_to_sign(pages, *, is_released=True):
+def require_one_page_to_sign(pages, *, is_released=True, waits=False):
     first, second, *_ = pages
     assert all(heading in first for heading in HEADINGS)
-    assert ("Privacy officer" in first) == is_released
+    # Where nobody has to approve, no line is left empty.
+    assert ("Privacy officer" in first) == ("Signature" in first) == waits
     assert ("Refused by" in first) != is_released
     assert "Annex A. " not in first
     assert second.startswith("Annex A. Decision and limits")
@@ -67,7 +71,9 @@ def test_the_reports_of_the_quickstart_have_one_page_to_sign_and_at_most_eight(q
     for answer in (
         "4,730 synthetic records, in 15 columns",
         "Whoever runs the quickstart",
-        "30.8% of the people in the source have some released record",
+        "309 of 1,000 people in the source, some record fits only them",
+        "At most 67 of 1,000 people in the source have a copy among the records (95 % confidence",
+        "the share of the people of whom copies may go unnoticed from 1.00% to 2.00%. Who decided on the policy: The",
         "fewer than 63 people (1.33% of the originals) might have gone unnoticed",
         "not answerable with this control",
         "no person: the policy demands no approval",
@@ -130,6 +136,11 @@ def test_a_table_of_26_columns_has_one_page_to_sign_whatever_is_declared(tmp_pat
     assert project.run(project.definitions(policy=policy("warn"), **settings)).success
     for side in ("synthetic", "anonymized"):
         require_one_page_to_sign(printed(project.releases(side=side)[-1] / "report.html", tmp_path))
+    approving = policy("warn").with_required(approvals=2)
+    waits = project.definitions(policy=approving, **settings, approvers=str(Officers(project, "Ada", "Grace").file))
+    assert not project.run(waits, "anonymized_release").success
+    (waiting,) = (project.private / "pending").rglob("report.html")
+    require_one_page_to_sign(printed(waiting, tmp_path), waits=True)
     refused = project.definitions(policy=policy("error"), **settings)
     assert not project.run(refused, "synthetic_release").success
     (page,) = project.private.rglob("refusal.html")
@@ -142,3 +153,7 @@ def test_a_table_of_26_columns_has_one_page_to_sign_whatever_is_declared(tmp_pat
     manifest["declaration"][FRACTION] = 0.5
     page.write_text(render_report(manifest, ReportMaterial()))
     require_one_page_to_sign(printed(page, tmp_path))
+    asked = asdict(Verdict(APPROVAL_CHECK, False, "error", crafted))
+    manifest |= {"verdicts": [*manifest["verdicts"], asked]}
+    page.write_text(render_report(manifest, ReportMaterial()))
+    require_one_page_to_sign(printed(page, tmp_path), waits=True)

@@ -179,8 +179,8 @@ def test_the_verdicts_say_which_figure_decides():
     wide |= {"score_of_strangers_on_related_columns": 0.98}
     found = {each.metric: each for each in verdicts(POLICY, with_metrics(**wide), "s")}
     assert found["privacy_risk_score"].reason.endswith(
-        "; real people whom the synthesizer never saw would have at least 0.98 in their place, so no records can meet "
-        "this limit, and exposed_share decides"
+        "; real people whom the synthesizer never saw would have at least 0.98 in their place: even records that copy "
+        "nobody fail the limit, so it only warns, and the one on exposed_share decides"
     )
     assert found["exposed_share"].reason == "exposed_share is 0.02; expected below 0.1"
     unasked = {each.metric: each for each in verdicts(POLICY, with_metrics(exposed_share=0.4), "s")}["exposed_share"]

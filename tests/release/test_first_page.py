@@ -1,7 +1,8 @@
 """The page that is signed: what a reader of that page alone can answer, whatever was decided and declared."""
 
+import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,10 @@ def part(text, heading, until):
 def test_a_text_is_cut_to_a_length_and_points_to_what_has_the_rest(text, longest):
     words = " ".join(text.split())
     lengths = [
-        sum(2 if each.isupper() or each in "mw@%" or ord(each) > 591 else 1 for each in words[:n])
+        sum(
+            0.5 if each in " ijl.,:;'!|" else 2 if each.isupper() or each in "mw@%" or ord(each) > 591 else 1
+            for each in words[:n]
+        )
         for n in range(len(words) + 1)
     ]
     shown = cut(text, longest, "C")
@@ -102,12 +106,12 @@ def test_without_a_control_or_figures_the_page_says_that_nothing_answers(manifes
         (
             Verdict(APPROVAL_CHECK, False, "error", "waits for 1 of 2 approvals; ask Ann (officer)"),
             "waits for 1 of 2 approvals; ask Ann (officer).",
-            "waits for 1 of 2 approvals; ask Ann (officer)",
+            "Nobody yet: it waits for 1 of 2 approvals; ask Ann (officer)",
         ),
         (
             Verdict(DECLARATION_CHECK, False, "error", "recipient is missing", "Declare it."),
             "recipient is missing. Declare it.",
-            "The policy, by its limits and conditions; no person: the policy demands no approval.",
+            "The policy “public release”, changed, by its limits and conditions; no person: the policy demands no app",
         ),
     ],
 )
@@ -116,7 +120,10 @@ def test_a_release_that_waits_says_for_whom_and_what_would_leave(manifest, verdi
     assert "Waits for people: nothing was released yet" in text
     assert "What would leave" in text
     assert part(text, "Open points", "Who decided").startswith(open_point)
-    assert part(text, "Who decided", "Responsible").startswith(decided_by)
+    assert part(text, "Who decided", "Roles of").startswith(decided_by)
+    # Only who is to approve signs.
+    assert ("Privacy officer Name, place and date Signature" in text) == (verdict.name == APPROVAL_CHECK)
+    assert "synthetic records, waiting" in text
 
 
 def test_what_the_policy_demands_is_missing_and_what_it_does_not_is_not_stated(manifest):
@@ -138,7 +145,18 @@ def test_a_refusal_names_what_was_found_then_the_columns_and_the_lever(manifest)
     score = limit_verdict("privacy_risk_score", 0.17, 0.1, False, advice="Coarsen.")
     rejected = Verdict(REJECTION_CHECK, False, "error", "rejected by Ann (officer), 2026-01-01: too risky for them")
     text = page_with(manifest, leak, score, rejected, refusal="The run ended.", figures=figures)
-    assert text.index("Refused by 3 conditions") < text.index("Found: leakage detected is 1.0")
+    assert text.index("Refused by 3 conditions") < text.index(
+        "Found: beyond the limits: leakage detected, privacy risk score Found: rejected by Ann"
+    )
+    own = page_with(
+        manifest, leak, refusal="The run ended.", policy=manifest["policy"] | {"use_case": None, "changes": []}
+    )
+    assert "Decided by the policy on 2 records. The run ended." in own
+    assert "It is this release\u2019s own. Who decided on the policy: not recorded." in own
+    preset = Policy.for_use_case("internal_analytics").with_required(detectable_share=0.02)
+    named = page_with(manifest, leak, refusal="The run ended.", policy=json.loads(json.dumps(preset.to_json())))
+    assert "Decided by the policy “internal analytics”, changed, on 2 records." in named
+    assert "the share of the people of whom copies may go unnoticed from 1.00% to 2.00%" in named
     advice = part(text, "What to do", "Who decided")
     assert advice.startswith(
         "Leakage detected. Measured by column, guessed right more often of originals than of others: income (10.0%). "
@@ -147,6 +165,98 @@ def test_a_refusal_names_what_was_found_then_the_columns_and_the_lever(manifest)
     )
     assert text[text.index("Who decided") :].startswith("Who decided rejected by Ann (officer)")
     assert "Responsible for the release" not in text
+
+
+BOUNDED = DISCLOSURE | {
+    "exposed_share": 0.0151,
+    "exposed_share_of_least_visible": 0.3,
+    "inference_interval": [-0.01, 0.0222],
+    "membership_advantage_upper": 0.0822,
+    "membership_advantage_interval": [-0.02, 0.0822],
+}
+SINGLED_OUT = SCORES | {"originals_singled_out": 0.2001, "originals_singled_out_by_strangers": 0.1999}
+
+
+def chances(manifest, figures, *decided, **changes):
+    text = page_with(manifest, CONDITION, *decided, figures=figures, **changes)
+    return part(text, "the figures that decide", "What was not answered").replace("&#39;", "'")
+
+
+def test_what_can_happen_to_one_person_is_what_the_figures_bound_and_never_less(manifest):
+    said = chances(manifest, {"mpucc_assessment": SINGLED_OUT, "disclosure_assessment": BOUNDED})
+    # 15.1, 200.1, 541.1 and 22.2 of 1,000, rounded away from safety; others for comparison, toward it.
+    for expected in (
+        "Copied: At most 16 of 1,000 people in the source have a copy among the records (95 % confidence, if the "
+        "copied people were drawn at random; at most 300 of 1,000, if they were those whose copies show least).",
+        "Singled out: For 201 of 1,000 people in the source, some record fits only them by up to 3 columns",
+        "(counted; records of as many other real people would for 199).",
+        "tells which is which in at most 542 of 1,000 cases (95 % confidence; tossing a coin: 500).",
+        "Guessed: At most 23 of 1,000 sensitive values are guessed right",
+        "Not bounded: other attacks than these, copies of parts of records, and what other tables add to these ",
+    ):
+        assert expected in said
+    least = chances(
+        manifest, {"disclosure_assessment": BOUNDED | {"exposed_share": 0.0, "inference_interval": [-1, -0.1]}}
+    )
+    assert "At most 1 of 1,000 people in the source have a copy" in least
+    assert "Guessed: At most 0 of 1,000" in least
+    all_ = BOUNDED | {"exposed_share": 1.0, "exposed_share_of_least_visible": None}
+    assert "copies of everybody in the source cannot be excluded" in chances(manifest, {"disclosure_assessment": all_})
+    unknown = chances(manifest, {"disclosure_assessment": BOUNDED | {"exposed_share_of_least_visible": 1.0}})
+    assert "; no bound, if they were those whose copies show least" in unknown
+
+
+def test_what_no_figure_bounds_is_named(manifest):
+    said = chances(manifest, {})
+    assert said.startswith("Not bounded: other attacks than these")
+    assert "how many people are copied, singled out, known to be in the source, guessed." in said
+    # Blind columns, foreign records and a figure without a value for its limit bound nothing.
+    figures = {"mpucc_assessment": SINGLED_OUT, "disclosure_assessment": BOUNDED}
+    blind = {"unknown_values": {"age": {"unknown": 0.5, "expected": 0.0, "blind": True, "by_range": False}}}
+    for settings in ({"disclosure_assessment": blind}, {"mpucc_assessment": {"foreign": "They are foreign."}}):
+        assert "of 1,000" not in chances(manifest, figures, settings=settings)
+    none = replace(limit_verdict("exposed_share", 0.0, 0.1, False), value=None)
+    assert "how many people are copied." in chances(manifest, figures, none)
+
+
+def test_what_can_happen_to_a_person_in_anonymized_records(manifest):
+    candidates = {
+        "max_reidentification_probability": 1 / 3,
+        "fewest_candidates": 3,
+        "mean_reidentification_probability": 0.2995,
+        "membership_advantage_upper": 0.5,
+        "membership_estimated": None,
+    }
+    figures = {"anonymity": {"share_in_homogeneous_classes": 0.793}, "reidentification_assessment": candidates}
+    columns = [
+        {"column": "age_low", "role": "quasi_identifier", "generalizes": "age"},
+        {"column": "age_high", "role": "quasi_identifier", "generalizes": "age"},
+        {"column": "cost", "role": "sensitive"},
+    ]
+    about = {"stage": "anonymized", "columns": columns, "columns_leaving_as_is": []}
+    said = chances(manifest, figures, **about)
+    for expected in (
+        "Recognized: Somebody who knows the columns that the policy assumes (age) picks a person's record with a "
+        "chance of at most 1 in 3, and on average that of 300 of 1,000 people (counted).",
+        "Sensitive value certain: 793 of 1,000 records are in classes with one value of a sensitive column",
+        "these show for at most 500 of 1,000 people in the source that they are in it, net of others who only seem to "
+        "be (95 % confidence)",
+        "Not bounded: attackers who know other columns, or other tables of these people.",
+    ):
+        assert expected in said
+    estimated = candidates | {"membership_estimated": "there is no control"}
+    said = chances(manifest, figures | {"reidentification_assessment": estimated}, **about)
+    assert "net of others who only seem to be (estimated without a control)" in said
+    known = manifest["policy"] | {"known": [["age", "sex"], ["town"]]}
+    assert "(age, sex; town)" in chances(manifest, figures, policy=known, **about)
+
+
+def test_a_guarantee_bounds_every_conclusion(manifest):
+    budget = {"epsilon": 1.0, "total_epsilon": 2.0, "delta": 1e-9}
+    said = chances(manifest, {"privacy_budget": budget})
+    assert "one person's data makes it at most 2.72 times as likely (epsilon 1; delta 1e-09)." in said
+    # Not on attacks alone that were tried.
+    assert "Not bounded: how many people are copied" in said
 
 
 def test_columns_are_named_where_they_were_measured_and_nowhere_else():

@@ -20,7 +20,7 @@ from privacy_assets.release.report import (
     rated_worse,
     render_report,
 )
-from privacy_assets.release.report_words import plain_words
+from privacy_assets.release.report_words import changes_in_words, plain_words
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.declared import DECLARED
 from tests.release.agreeing import agreeing
@@ -159,7 +159,7 @@ def test_the_page_to_sign_comes_first_and_all_else_is_in_five_annexes(page):
     assert page.index("Released, with 1 warning") < page.index("<h2")
     assert re.findall(r"<h[23][^>]*>(.*?)</h[23]>", page) == [
         "What leaves",
-        "What could go wrong: the figures that decide",
+        "What could go wrong for one person, and the figures that decide",
         "What was not answered",
         "Open points",
         "Who decided",
@@ -442,8 +442,8 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
     changed = preset.with_limit(Limit("smallest_class", 2))
     figures = {"rare_values": rare_values(0, 2), **of_related}
     page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures, declaration=DECLARED)
-    changed_in = "“public release”, changed in the limit on smallest class, admitted these 2 records."
-    assert changed_in in text_of(page)
+    assert "The policy “public release”, changed, admitted these 2 records." in text_of(page)
+    assert "the limit on smallest class from at least 11 to at least 2" in text_of(page)
     assert manifest["policy"]["changes"] == ["smallest_class"]
 
 
@@ -558,8 +558,8 @@ def test_the_first_page_has_what_an_officer_signs(tmp_path):
     assert "Why Teaching statistics" in first
     assert "To whom not stated, and not demanded by the policy" in first
     assert "Legal basis not stated, and not demanded by the policy" in text
-    assert "Privacy officer Name, place and date Signature" in first
-    assert "The policy, by its limits and conditions; no person: the policy demands no approval." in first
+    assert "Signature" not in first
+    assert "The policy “public release”, changed, by its limits and conditions; no person: the policy demands" in first
     # The table has a quasi-identifier, which a synthesizer draws anew, and one other column.
     assert "1 of these columns have values as precise as those of the source: &lt;script" in first
     assert "Columns that are released unchanged Column Role Distinct values" in text
@@ -649,10 +649,36 @@ def test_what_a_policy_changed_of_its_preset_is_named_in_words(tmp_path):
     policy = replace(policy.with_required(exact_search=False), known=(("age",),))
     manifest = page_of(tmp_path)[1] | {"policy": json.loads(json.dumps(policy.to_json()))}
     text = text_of(first_page(render_report(manifest, MATERIAL)))
-    changed = (
-        "changed in the limit on privacy risk score, the required exact search, the columns that an attacker knows,"
+    assert (
+        "Changed from the preset: the limit on privacy risk score from below 0.05 (or exposed share) to below 0.04; "
+        "the required exact search from yes to no; the columns that an attacker knows from all quasi-identifiers to "
+        "age. Who decided on the policy: not recorded."
+    ) in text
+    decided = {"policy_decided_by": "The data office"}
+    text = text_of(first_page(render_report(manifest | {"declaration": decided}, MATERIAL)))
+    assert "Who decided on the policy: The data office." in text
+
+
+def test_every_change_of_a_policy_is_said_with_what_it_was_and_what_it_is():
+    preset = Policy.for_use_case("internal_analytics")
+    changed = replace(
+        preset.with_limit(Limit("rare_values_released", 0, severity="error"))
+        .with_limit(Limit("smallest_class", 3, advice="Ask us."))
+        .with_required(detectable_share=None, declaration=("purpose", "recipient"), people_per_value=4),
+        known_rows=1,
     )
-    assert changed in text
+    changed = replace(changed, limits=tuple(each for each in changed.limits if each.metric != "copies_beyond_people"))
+    assert changes_in_words(changed.to_json()).split("; ") == [
+        "the limit on copies beyond people from at most 0 to none",
+        "the limit on rare values released from at most 0, as a warning to at most 0",
+        "the limit on smallest class: at least 3, with other advice",
+        "the share of the people of whom copies may go unnoticed from 1.00% to any",
+        "the required people per value from any to 4",
+        "the required declaration from nothing to purpose, recipient",
+        "the rows of a person that an attacker knows from 2 to 1",
+    ]
+    assert changes_in_words(preset.to_json()) == ""
+    assert changes_in_words(changed.to_json() | {"use_case": "of a later version"}).startswith("the limit on copies")
 
 
 def test_a_column_that_looks_identifying_is_not_said_to_need_no_reason(tmp_path):

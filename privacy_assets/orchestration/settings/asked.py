@@ -183,9 +183,9 @@ class Release:
     )
     declaration: Mapping[str, Any] | None = setting(
         None,
-        "What is declared about the release: purpose, recipient, recipient_means, legal_basis, retention and "
-        "roles_decided_by, each a sentence, sampling_fraction, intruder_test and review_by. A release waits for those "
-        "that its policy demands (required.declaration).",
+        "What is declared about the release: purpose, recipient, recipient_means, legal_basis, retention, "
+        "roles_decided_by and policy_decided_by, each a sentence, sampling_fraction, intruder_test and review_by. A "
+        "release waits for those that its policy demands (required.declaration).",
         {"purpose": "Teaching statistics", "recipient": "Students of the course", "review_by": "2027-09-30"},
     )
     engine: LocalEngine | SparkEngine | Any = setting(
