@@ -89,13 +89,15 @@ def _shown(path: Path, manifest: Mapping[str, Any]) -> list[str]:
     decided = [Verdict.from_json(each) for each in manifest["verdicts"]]
     open_points = [each for each in decided if not each.passed and each.name not in WAITS]
     declared = manifest.get("declaration", {})
+    missing = [name for name in DECLARED if name not in declared]
     waived = [each for each in decided if each.waived_by is not None]
     table = ", ".join(str(manifest[name]) for name in ("release", "stage", "partition") if manifest[name] is not None)
     return [
         f"{table}: {manifest['n_records']:,} records, {manifest['fingerprint']}",
         f"Report: {path / REPORT_FILE}",
         *(f"  {'passed' if each.passed else 'failed'}  {each.reason}" for each in decided if each.metric is not None),
-        *(f"  {words}: {declared.get(name, 'not stated')}" for name, words in DECLARED.items()),
+        *(f"  {words}: {declared[name]}" for name, words in DECLARED.items() if name in declared),
+        *([f"  Not stated: {', '.join(missing)}"] if missing else []),
         f"Open points: {len(open_points) + len(waived)}",
         *(f"  {each.reason}" for each in (*open_points, *waived)),
     ]

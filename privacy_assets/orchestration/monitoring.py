@@ -1,5 +1,6 @@
 """Monitoring of a release between its runs: a schedule, drift of the source, alerts on refusals."""
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -10,14 +11,14 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
+from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, check_history
 from privacy_assets.orchestration.evidence.decided import known_withdrawals
 from privacy_assets.orchestration.evidence.refusals import refused_runs
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.monitoring import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.stages import PENDING_DIRECTORY, RESOURCES, storage_of
+from privacy_assets.orchestration.stages import GATE_CHECK, PENDING_DIRECTORY, RESOURCES, storage_of
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVAL_FILES
 from privacy_assets.release.declaration import review_of
@@ -32,6 +33,9 @@ DRIFT_CHECK = "source_has_not_drifted"
 NOT_WITHDRAWN_CHECK = "release_is_not_withdrawn"
 REVIEW_CHECK = "review_is_not_overdue"
 MOST_EVALUATIONS = 500
+MOST_ATTEMPTS = 3
+DECISIONS_TAG = "privacy_assets/decisions"
+"""Tag of the runs that the sensor of approvals starts: which decisions they were started for."""
 NEWS_SECONDS = 3600
 """Refusals older than this at the first evaluation of a sensor are not reported."""
 PROFILES_DIRECTORY = "profiles"
@@ -98,7 +102,12 @@ def refusal_sensor(
 
 
 def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDefinition:
-    """Build the sensor that starts the release of what waits, once somebody decided on it; it starts switched off."""
+    """Build the sensor that starts the release of what waits, once somebody decided on it; it starts switched off.
+
+    For the same decisions it starts at most `MOST_ATTEMPTS` runs, each after the one before has ended without the
+    gate having decided. What the gate decided, also that the release still waits, is not asked again: the same
+    decisions would have the same answer.
+    """
     keys = {side: release.key(f"{side}_release") for side in release.sides}
 
     @dg.sensor(
@@ -106,23 +115,35 @@ def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDef
         asset_selection=dg.AssetSelection.assets(*keys.values()),
         minimum_interval_seconds=60,
     )
-    def release_what_was_decided(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
-        seen: list[str] = json.loads(context.cursor) if context.cursor else []
-        requests, found = [], []
+    def release_what_was_decided(context: dg.SensorEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        requests, n_given_up = [], 0
         for key in keys.values():
             root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
-            for path in sorted(each for each in root.rglob(MANIFEST_FILE) if is_sha256(each.parent.name)):
-                decided = [str(each.relative_to(root)) for each in sorted(path.parent.glob(APPROVAL_FILES))]
+            for path in sorted(each.parent for each in root.rglob(MANIFEST_FILE) if is_sha256(each.parent.name)):
+                decided = [str(each.relative_to(root)) for each in sorted(path.glob(APPROVAL_FILES))]
+                of_these = {DECISIONS_TAG: hashlib.sha256("\n".join(decided).encode()).hexdigest()}
+                runs = context.instance.get_run_records(dg.RunsFilter(tags=of_these)) if decided else []
+                is_answered = not all(run.dagster_run.is_failure_or_canceled for run in runs) or _has_decided(
+                    context.instance, key, [run.dagster_run.run_id for run in runs]
+                )
                 # A damaged manifest is written anew by the next run of the release.
                 with suppress(DamagedManifestError):
-                    if new := [each for each in decided if each not in seen]:
-                        partition = read_manifest(path.parent)["partition"]
-                        requests.append(dg.RunRequest(",".join(new), partition_key=partition, asset_selection=[key]))
-                    found += decided
-        context.update_cursor(json.dumps(found))
-        return requests
+                    partition = read_manifest(path)["partition"]
+                    if decided and not is_answered and len(runs) < MOST_ATTEMPTS:
+                        about = {"tags": of_these, "partition_key": partition, "asset_selection": [key]}
+                        requests.append(dg.RunRequest(f"{of_these[DECISIONS_TAG]} {len(runs) + 1}", **about))
+                    n_given_up += not is_answered and len(runs) >= MOST_ATTEMPTS
+        given_up = f"{n_given_up} releases failed {MOST_ATTEMPTS} times before the gate decided: see their runs."
+        return requests or dg.SkipReason(given_up if n_given_up else "Nothing was decided that no run has answered.")
 
     return release_what_was_decided
+
+
+def _has_decided(instance: dg.DagsterInstance, key: dg.AssetKey, run_ids: Sequence[str]) -> bool:
+    """Return whether the gate decided in one of some runs; a check that is only planned did not."""
+    check = dg.AssetCheckKey(key, GATE_CHECK)
+    records = check_history(instance, check, limit=MOST_EVALUATIONS, cursor=None) if run_ids else []
+    return any(each.run_id in run_ids and isinstance(each.evaluation, dg.AssetCheckEvaluation) for each in records)
 
 
 def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinition:

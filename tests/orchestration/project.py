@@ -6,7 +6,7 @@ import inspect
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -156,6 +156,7 @@ class Project:
         *stages: str,
         checks: bool = True,
         partition: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> dg.ExecuteInProcessResult:
         """Materialize some stages, or all, in a run of its own."""
         keys = [key(stage) for stage in stages]
@@ -172,6 +173,7 @@ class Project:
                 resources=dict(definitions.resources),
                 instance=instance,
                 partition_key=partition,
+                tags=dict(tags or {}),
                 raise_on_error=False,
             )
 

@@ -13,6 +13,7 @@ import yaml
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration import release_steps
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.release import clock
 from privacy_assets.release.policy import Limit, Policy
@@ -112,7 +113,11 @@ def test_a_release_waits_until_somebody_approves_exactly_it(project, officers, m
     assert officers.decide(monkeypatch, "Ada", "--decision", "approve") == 0
     shown = capsys.readouterr().out
     assert "Purpose: Teaching statistics" in shown
-    assert "Legal basis: not stated" in shown
+    assert (
+        "  Not stated: recipient_means, legal_basis, retention, roles_decided_by, policy_decided_by, sampling" in shown
+    )
+    # Once for each time that it was asked.
+    assert shown.count("Not stated") == 2
     assert "smallest_class is " in shown
     assert released_again(project, officers).success
     (directory,) = released(project)
@@ -361,25 +366,68 @@ def test_a_release_without_its_approval_does_not_verify(project, officers, monke
 
 
 def test_the_sensor_starts_the_release_once_somebody_decided(project, officers, monkeypatch):
+    built = definitions(project, officers, POLICY.with_required(approvals=2))
+    (sensor,) = built.sensors
+    project.run(built)
+    assert asked(project, sensor) is None
+    assert officers.decide(monkeypatch, "Ada") == 0
+    request = asked(project, sensor)
+    assert (sensor.name, request.asset_selection) == (
+        f"{NAME}_approvals",
+        [dg.AssetKey([NAME, "anonymized_release"])],
+    )
+    # Dagster starts nothing twice for one key of a run.
+    assert asked(project, sensor).run_key == request.run_key
+    # The gate has decided: it waits for the other.
+    waits(project.run(built, "anonymized_release", tags=request.tags))
+    assert asked(project, sensor) is None
+    assert officers.decide(monkeypatch, "Grace") == 0
+    last = asked(project, sensor)
+    assert last.run_key != request.run_key
+    assert project.run(built, "anonymized_release", tags=last.tags).success
+    assert asked(project, sensor) is None
+
+
+def asked(project, sensor):
+    """Return what the sensor requests; None if nothing."""
+    with project.instance() as instance:
+        found = sensor(dg.build_sensor_context(instance))
+    if isinstance(found, dg.SkipReason):
+        assert "no run has answered" in found.skip_message
+        return None
+    (request,) = found
+    return request
+
+
+def test_the_sensor_asks_again_after_a_run_that_failed_and_gives_up_after_three(project, officers, monkeypatch):
     built = definitions(project, officers)
     (sensor,) = built.sensors
     project.run(built)
-
-    def requested(cursor):
-        with project.instance() as instance:
-            context = dg.build_sensor_context(instance, cursor=cursor)
-            return [each.asset_selection for each in sensor(context) or ()], context.cursor
-
-    before, cursor = requested(None)
     assert officers.decide(monkeypatch, "Ada") == 0
-    after, cursor = requested(cursor)
-    again, _ = requested(cursor)
-    assert (sensor.name, before, after, again) == (
-        f"{NAME}_approvals",
-        [],
-        [[dg.AssetKey([NAME, "anonymized_release"])]],
-        [],
-    )
+
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(release_steps, "wait_for_people", broken)
+    keys = []
+    for _ in range(3):
+        request = asked(project, sensor)
+        keys.append(request.run_key)
+        assert "OSError" in failure_of(project.run(built, "anonymized_release", tags=request.tags))
+    assert len(set(keys)) == 3
+    with project.instance() as instance:
+        assert sensor(dg.build_sensor_context(instance)).skip_message.startswith("1 releases failed 3 times")
+    monkeypatch.undo()
+    # Another decision is another question, and anybody can still start the release.
+    assert officers.decide(monkeypatch, "Grace") == 0
+    request = asked(project, sensor)
+    with project.instance() as instance:
+        run = instance.create_run_for_job(built.resolve_implicit_global_asset_job_def(), tags=request.tags)
+        # A run that is under way is waited for.
+        assert isinstance(sensor(dg.build_sensor_context(instance)), dg.SkipReason)
+        instance.report_run_canceled(run)
+    assert asked(project, sensor).run_key.endswith(" 2")
+    assert released_again(project, officers).success
 
 
 def test_what_is_not_declared_is_said_at_once_and_the_release_waits(project, officers, monkeypatch, caplog):
@@ -540,9 +588,7 @@ def test_each_partition_waits_for_itself(tmp_path, monkeypatch):
     assert (first.parent.name, second.parent.name) == ("a", "b")
     (sensor,) = built.sensors
     assert officers.decide(monkeypatch, "Ada", path=first) == 0
-    with project.instance() as instance:
-        (request,) = sensor(dg.build_sensor_context(instance))
-    assert request.partition_key == "a"
+    assert asked(project, sensor).partition_key == "a"
     (approval,) = officers.decided
     shutil.copy(approval, second)
     assert "it is about other content" in waits(project.run(built, "anonymized_release", partition="b"))

@@ -140,9 +140,9 @@ def test_the_sensor_and_the_command_survive_a_damaged_manifest(project, officers
     (waiting / "manifest.json").write_text("{}")
     with project.instance() as instance:
         context = dg.build_sensor_context(instance)
-        assert list(sensor(context)) == []
+        assert isinstance(sensor(context), dg.SkipReason)
         (waiting / "manifest.json").write_text(before)
-        assert len(list(sensor(dg.build_sensor_context(instance, cursor=context.cursor)))) == 1
+        assert len(sensor(context)) == 1
 
 
 def test_a_withdrawn_content_is_not_released_again_without_approvals(project, officers):
