@@ -66,9 +66,10 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 def read_regular(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file; raise TooLargeError if it has more bytes, OSError as `open_regular`."""
     with open_regular(path) as file:
-        # Reading this many bytes reserves that much memory at once, even for a small file.
-        data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
-    if len(data) > max_bytes:
+        size = os.fstat(file.fileno()).st_size
+        # A file can grow, and reading this many bytes reserves that much memory at once, even for a small file.
+        data = file.read(size + 1) if size <= max_bytes else b""
+    if max(size, len(data)) > max_bytes:
         raise TooLargeError(errno.EFBIG, "larger than expected")
     return data
 

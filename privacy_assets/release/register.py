@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,15 +34,20 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.metrics import METRICS, UTILITY
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of, page_template
+from privacy_assets.release.received_files import read_regular
 from privacy_assets.release.signing import PublicKey, find_signature, read_public_key
 from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
 from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals
+from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, replace_file
 
 REGISTER_FILE = "index.html"
 REGISTER_MARK = b'<meta name="generator" content="privacy_assets register">'
 TEMPLATE = "register.html"
 REGISTER_MODE = 0o644
+REFUSALS_MARK = "privacy_assets refusals"
+"""Name of the part of the page with its refusals as JSON, which a register without a private directory keeps."""
+MAX_REGISTER_BYTES = 64 * 2**20
 SECONDS_TO_WAIT = 30.0
 MOST_COLUMNS_NAMED = 12
 MOST_WAIVERS_NAMED = 20
@@ -138,7 +146,8 @@ def write_register(
     """Write ``index.html``, which lists every release below a directory; return it and the number of releases.
 
     Everything is read while the directory is locked, so the last of several concurrent writers has read every release.
-    Refused runs are shown as unknown if None. All files are read, within this number of bytes as by `verify_release`,
+    If refused runs are None, those of the register that is replaced stay, as far as nothing was released since, or are
+    shown as unknown if there is none. All files are read, within this number of bytes as by `verify_release`,
     only if ``verify_within`` is given; else their sizes are compared.
     Raises InvalidSettingError if the directory does not exist, another writer does not finish, or ``index.html`` is
     another page.
@@ -152,7 +161,8 @@ def write_register(
             if is_alone:
                 _require_own(path)
                 entries = list(read_entries(root, trusted, verify_within=verify_within))
-                page = render_register(entries, None if refusals is None else open_refusals(entries, refusals))
+                shown = _kept_refusals(path, entries) if refusals is None else open_refusals(entries, refusals)
+                page = render_register(entries, shown)
                 # Names in a file system or a manifest can have halves of characters, which no page can.
                 replace_file(path, page.encode(errors="replace"), REGISTER_MODE)
                 return path, len(entries)
@@ -209,6 +219,8 @@ def render_register(
     ]
     return page_template(TEMPLATE).render(
         mark=REGISTER_MARK.decode(),
+        refusals_mark=REFUSALS_MARK,
+        refusals_json=None if refusals is None else json.dumps([asdict(each) for each in refusals]),
         entries=latest_first,
         n_tables=len(by_table),
         trends=[(table, own) for table, own in trends if own],
@@ -249,20 +261,46 @@ def _drawn(metric: str, points: Sequence[tuple[float, float]]) -> Trend:
 
 def open_refusals(entries: Sequence[RegisterEntry], refusals: Sequence[RecordedRun]) -> tuple[OpenRefusal, ...]:
     """Return the tables that were refused after their last release, latest first."""
+    since: dict[str, list[RecordedRun]] = {}
+    for run in refusals:
+        since.setdefault(_table_name(run.release, run.side, run.partition), []).append(run)
+    last = _last_releases(entries)
+    found = []
+    for table, runs in since.items():
+        own = [run for run in runs if _is_after(run.refused_at, last.get(table))]
+        if own:
+            latest = max(own, key=lambda run: run.refused_at)
+            found.append(OpenRefusal(table, latest.refused_at, len(own), latest.failed))
+    return tuple(sorted(found, key=lambda each: each.refused_at, reverse=True))
+
+
+def _last_releases(entries: Sequence[RegisterEntry]) -> dict[str, datetime]:
     last: dict[str, datetime] = {}
     for entry in entries:
         if entry.created_at:
             moment = datetime.fromisoformat(entry.created_at)
             last[entry.table] = max(moment, last.get(entry.table, moment))
-    since: dict[str, list[RecordedRun]] = {}
-    for run in refusals:
-        table = _table_name(run.release, run.side, run.partition)
-        refused_at = _instant(run.refused_at)
-        if table not in last or refused_at is None or refused_at > last[table]:
-            since.setdefault(table, []).append(run)
-    latest = {table: max(own, key=lambda run: run.refused_at) for table, own in since.items()}
-    found = [OpenRefusal(table, run.refused_at, len(since[table]), run.failed) for table, run in latest.items()]
-    return tuple(sorted(found, key=lambda each: each.refused_at, reverse=True))
+    return last
+
+
+def _is_after(at: str, release: datetime | None) -> bool:
+    """Return whether something was refused after a release; at an unknown time, it could have been."""
+    moment = _instant(at)
+    return release is None or moment is None or moment > release
+
+
+def _kept_refusals(path: Path, entries: Sequence[RegisterEntry]) -> tuple[OpenRefusal, ...] | None:
+    """Return the refusals of the register that is replaced, without those before a release; None if unknown."""
+    last = _last_releases(entries)
+    try:
+        page = read_regular(path, MAX_REGISTER_BYTES).decode(errors="replace")
+        found = re.search(f'<meta name="{REFUSALS_MARK}" content="([^"]*)">', page)
+        read: list[dict[str, Any]] = [] if found is None else json.loads(html.unescape(found[1]))
+        kept = [OpenRefusal(**each | {"failed": tuple(map(str, each["failed"]))}) for each in read]
+        still = tuple(each for each in kept if _is_after(each.refused_at, last.get(each.table)))
+        return still if found is not None and all(is_integer(each.n_runs, 1) for each in still) else None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def _instant(text: str) -> datetime | None:

@@ -94,10 +94,14 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
 
 
 def _move_latest(directory: Path, entries: Sequence[Withdrawal]) -> str | None:
-    """Let ``latest`` point to the newest version that is not withdrawn, or remove it; return its target."""
+    """Let ``latest`` point to the newest version that is not withdrawn unless it points to one; return its target."""
     with locked(directory):
         versions = sorted(path for path in directory.iterdir() if RELEASE_NAME.fullmatch(path.name))
         left = [path for path in versions if _can_be_latest(path, entries)]
+        # Also if it was made when the clock was behind that of another.
+        now = (directory / LATEST).readlink().name if (directory / LATEST).is_symlink() else ""
+        if now in [path.name for path in left]:
+            return now
         if left:
             link_to(left[-1]).replace(directory / LATEST)
         elif (directory / LATEST).is_symlink():

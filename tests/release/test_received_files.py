@@ -1,3 +1,4 @@
+import contextlib
 import os
 import resource
 import shutil
@@ -9,7 +10,7 @@ import pytest
 
 from privacy_assets.release import received_files
 from privacy_assets.release.files import write_release
-from privacy_assets.release.received_files import NoAnswerError, in_limited_process
+from privacy_assets.release.received_files import NoAnswerError, TooLargeError, in_limited_process
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 from tests.shared_data import REPOSITORY
@@ -114,3 +115,24 @@ def test_a_module_in_the_current_directory_is_not_run(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise SystemExit(0)")
     monkeypatch.chdir(tmp_path)
     assert in_limited_process("builtins.sum", range(3), 64 * MIB) == 3
+
+
+def test_a_file_that_is_too_large_is_refused_by_its_size_without_being_read(tmp_path, monkeypatch):
+    path = tmp_path / "approval.json"
+    with path.open("wb") as file:
+        file.truncate(2**30)
+
+    @contextlib.contextmanager
+    def unread(_):
+        with path.open("rb") as file:
+            yield file
+            assert file.tell() == 0
+
+    monkeypatch.setattr(received_files, "open_regular", unread)
+    with pytest.raises(TooLargeError):
+        received_files.read_regular(path, 65_536)
+    path.write_bytes(b"12345")
+    with pytest.raises(TooLargeError):
+        received_files.read_regular(path, 4)
+    monkeypatch.undo()
+    assert received_files.read_regular(path, 5) == b"12345"

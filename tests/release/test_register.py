@@ -1,6 +1,7 @@
 """The register of releases: complete, whatever its writers do, and without a cell."""
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -26,6 +27,8 @@ from privacy_assets.release.register import (
 )
 from privacy_assets.release.signing import SIGNATURE_FILE, SigningKey, generate_key_pair, load_signer
 from privacy_assets.release.verification import verify_release
+from privacy_assets.release.withdrawals import RELEASES_MARK_FILE
+from privacy_assets.release.withdrawing import withdraw_release
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_report import MARKUP, Outline, limit_verdict, record, text_of
@@ -285,6 +288,33 @@ def test_a_refusal_at_an_unknown_time_stays_open_and_its_time_is_said_to_be_unkn
     (both,) = open_refusals(entries, [unknown, known])
     assert both.n_runs == 2
     assert "<td>unknown</td>" in page_of(root, refusals=[unknown])
+
+
+def test_a_register_made_without_the_private_directory_keeps_the_refusals_of_the_one_before(root):
+    (root / RELEASES_MARK_FILE).touch()
+    odd = "<script>alert(1)</script> \"quoted\" & 'single'"
+    later = RecordedRun("others", "synthetic", "a", "2999-01-01T00:00:00+00:00", (odd, "b"))
+    unknown = RecordedRun("people", "anonymized", None, "yesterday", ("c",))
+    before = text_of(page_of(root, refusals=[later, later, unknown]))
+    assert text_of(page_of(root)) == before
+    withdraw_release(released(root), "The key of the pseudonyms was lost")
+    page = (root / "index.html").read_text()
+    assert "<script>" not in page
+    assert "others, synthetic, a 2999-01-01 00:00 UTC 2 &lt;script" in text_of(page)
+    # What was released since is not refused any more.
+    run = RecordedRun("people", "synthetic", None, "2020-01-01T00:00:00+00:00", ("before the release",))
+    (root / "index.html").write_text(render_register([], open_refusals([], [run])))
+    assert "before the release" not in page_of(root)
+    assert text_of(page_of(root)).split("Refused since the last release")[1].startswith(" None.")
+
+
+@pytest.mark.parametrize("content", ["[", "5", '[{"table": 1}]', "[" * 100_000, '[{"n_runs": 0}]', "null"])
+def test_refusals_of_a_damaged_register_are_unknown(root, content):
+    page_of(root, refusals=[])
+    path = root / "index.html"
+    assert '" content="[]">' in path.read_text()
+    path.write_text(path.read_text().replace('" content="[]">', f'" content="{html.escape(content)}">'))
+    assert "Unknown: " in page_of(root)
 
 
 def test_the_last_release_and_the_last_refusal_of_a_table_are_the_latest_by_their_times(root):

@@ -204,6 +204,18 @@ def test_a_clock_that_went_back_a_day_withdraws_as_well(root, monkeypatch):
     assert [verify_release(each, max_bytes=None).verified for each in (first, second)] == [False, False]
 
 
+def test_a_clock_that_went_back_a_day_between_two_releases_moves_latest_to_no_older_one(root, monkeypatch):
+    first, second = released(root, "1"), released(root, "2")
+    monkeypatch.setattr(clock, "now", lambda: datetime.now(UTC) - timedelta(days=1))
+    third = released(root, "3")
+    assert third.name < first.name
+    latest = third.parent / "latest"
+    assert withdraw_release(second, REASON).latest == latest.resolve().name == third.name
+    page = (root / "index.html").read_text()
+    assert page.index(first.name) < page.index(third.name)
+    assert withdraw_release(third, REASON).latest == latest.resolve().name == first.name
+
+
 def test_the_register_shows_what_was_withdrawn_and_escapes_its_reason(root):
     withdraw_release(released(root), "<script>alert(1)</script> was in the file")
     page = (root / "index.html").read_text()
