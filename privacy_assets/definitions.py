@@ -11,7 +11,6 @@ The synthetic releases are in `quickstart.yaml` next to this file, where one lin
 differential privacy.
 """
 
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.children import ChildTable
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
-from privacy_assets.release import clock
 from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics").with_required(detectable_share=0.02)
@@ -41,9 +39,14 @@ DECLARATION = {
     "purpose": "Trying out privacy_assets on a public table",
     "recipient": "Whoever runs the quickstart",
     "roles_decided_by": "The authors of privacy_assets",
-    "review_by": clock.today() + timedelta(days=365),
+    "policy_decided_by": "The authors of privacy_assets",
+    "review_by": None,
 }
-"""What policies for recipients elsewhere demand; the tutorial turns to one."""
+"""What policies for recipients elsewhere demand; the tutorial turns to one, and fills in `review_by`.
+
+None declares nothing. A day that is computed when definitions load would change the declaration every day, and no
+approval would be about the declaration of the day after.
+"""
 
 SYNTHETIC = yaml.safe_load(Path(__file__).with_name("quickstart.yaml").read_text(encoding="utf-8"))
 """The synthetic releases, with the settings in which they differ."""

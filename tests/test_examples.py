@@ -2,10 +2,12 @@
 
 import re
 import runpy
+from datetime import date
 
 import dagster as dg
 import pytest
 
+from privacy_assets.release import clock
 from tests.orchestration.settings.postgresql import require_postgresql, running_server
 from tests.shared_data import REPOSITORY, shared_file
 
@@ -35,6 +37,14 @@ def test_every_example_has_a_line_that_runs_it():
         "dbt/definitions.py",
     ]
     assert sorted(re.findall(r"python examples/([\w/.]+)`", README)) == SCRIPTS
+
+
+@pytest.mark.parametrize("script", ["../privacy_assets/definitions.py", *SCRIPTS])
+def test_what_an_example_declares_is_the_same_whenever_it_is_loaded(script):
+    code = (EXAMPLES / script).read_text(encoding="utf-8")
+    assert re.search(r"\btoday\b|\bnow\b|\btimedelta\b", code) is None
+    for day in re.findall(r'"review_by": (.*),', code):
+        assert day == "None" or date.fromisoformat(day.strip('"')) > clock.today()
 
 
 def test_adult_in_either_form(tmp_path, monkeypatch, capsys):

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import privacy_assets
+from privacy_assets.release import clock
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.dg_project import SECONDS_TO_START, running, wait_for
 from tests.shared_data import REPOSITORY
@@ -308,5 +310,7 @@ def test_every_sentence_of_the_tutorial_about_the_ui_is_true(clone):
             assert reader.read == set(sentences(2))
             reader = Reader(site, page)
             reader.changes_definitions(old, new)
+            review = clock.today() + timedelta(days=365)
+            reader.changes_definitions('"review_by": None', f'"review_by": "{review}"')
             see_a_refusal(reader)
             assert reader.read == set(sentences(4))
