@@ -35,9 +35,9 @@ MOST_LINES, LINES_TO_SIGN = 39, 7
 """Lines of texts that fit beside what is always there, and how many more where nobody signs."""
 LINE, LINE_BESIDE = 100, 90
 """Small letters of a line, and of one beside a question; wide letters count twice, narrow ones half."""
-LENGTHS = (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)
-"""Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines: first the open points
-alone, then all.
+LONG, LENGTHS = (1_200, 800, 500), (340, 300, 270, 240, 210, 180, 150, 120, 90, 70)
+"""Texts are cut to the first of these lengths with which the page has at most `MOST_LINES` lines: the names of columns
+alone, then the open points, then all.
 """
 LONGEST_NAME, LONGEST_KNOWN = 60, 140
 QUESTIONS = {
@@ -64,11 +64,11 @@ class FirstPage:
     decided_by: Sequence[str]
     is_to_sign: bool
 
-    def cut_to(self, longest: int, longest_point: int) -> FirstPage:
+    def cut_to(self, longest: int, longest_point: int, longest_names: int) -> FirstPage:
         """Return the page with shorter texts, each with a pointer to the annex that has all of it."""
         return replace(
             self,
-            columns=[(name, cut(each, longest, "D")) for name, each in self.columns],
+            columns=[(name, cut(each, longest_names, "D")) for name, each in self.columns],
             declared=[(name, cut(each, longest)) for name, each in self.declared],
             found=_most(self.found, MOST_DECISIVE, longest),
             decisive=[(name, outcome, cut(each, longest, "B")) for name, outcome, each in self.decisive],
@@ -126,7 +126,9 @@ def first_page(
         list(_people(manifest, decided, declared)),
         waits,
     )
-    pages = [page.cut_to(longest, point) for longest in LENGTHS for point in LENGTHS if point <= longest]
+    lengths = [(LENGTHS[0], LENGTHS[0], names) for names in LONG]
+    lengths += [(each, point, each) for each in LENGTHS for point in LENGTHS if point <= each]
+    pages = [page.cut_to(*each) for each in lengths]
     most = MOST_LINES + (0 if waits else LINES_TO_SIGN)
     return next((each for each in pages if each.n_lines <= most), pages[-1])
 
@@ -234,7 +236,12 @@ def _decisive(decided: Sequence[Verdict], manifest: Mapping[str, Any]) -> Iterat
     }
     chances = {metric: (name, words) for metric, (name, words) in chances.items() if words}
     outcomes = {metric: outcome_of(each, manifest) for metric, each in limited.items()}
-    words = {metric: chances.get(metric, ("", decisive_words(metric, figures)))[1] for metric in limited}
+    words = {
+        metric: chances[metric][1]
+        if metric in chances
+        else decisive_words(metric, figures) * (each.value is not None or METRICS[metric].is_yes_no)
+        for metric, each in limited.items()
+    }
     first = sorted(
         limited, key=lambda each: (kinds.index(outcomes[each].kind), not words[each], [*places, each].index(each))
     )

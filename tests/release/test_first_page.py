@@ -126,6 +126,30 @@ def test_a_release_that_waits_says_for_whom_and_what_would_leave(manifest, verdi
     assert "synthetic records, waiting" in text
 
 
+def test_a_page_that_waits_says_what_can_be_verified_now(manifest):
+    asked = asdict(Verdict(APPROVAL_CHECK, False, "error", "waits for 1 approvals"))
+    text = text_of(render_report(manifest | {"verdicts": [*manifest["verdicts"], asked]}, MATERIAL))
+    annex = text[text.index("Annex E.") :]
+    assert annex.startswith(
+        "Annex E. The files that wait These files are not released, and privacy_assets verify does not"
+    )
+    assert "privacy_assets approve compares sizes and digests" in annex
+    assert "anyone who receives this directory" not in annex
+    assert "Data files File Bytes SHA-256" in annex
+    assert "Annex E. Verify the files With the Python package" in text_of(render_report(manifest, MATERIAL))
+
+
+def test_names_of_columns_are_not_cut_where_there_is_room(manifest):
+    columns = [{"column": f"measured_at_admission_number_{i}", "role": "sensitive"} for i in range(26)]
+    few = page_with(manifest, CONDITION, columns=columns, figures={})
+    assert ", ".join(each["column"] for each in columns) in few
+    many = [Verdict(f"condition_{i}", False, "warn", "long " * 60, "advice " * 60) for i in range(4)]
+    declared = dict.fromkeys(("recipient", "recipient_means", "purpose", "legal_basis", "retention"), "long " * 60)
+    full = page_with(manifest, *many, columns=columns, declaration=declared)
+    assert "measured_at_admission_number_0" in full
+    assert "measured_at_admission_number_25" not in full
+
+
 def test_what_the_policy_demands_is_missing_and_what_it_does_not_is_not_stated(manifest):
     demanding = Policy((Limit("privacy_risk_score", 0.2),)).with_required(declaration=["recipient", "review_by"])
     changed = manifest["policy"] | {"required": demanding.to_json()["required"]}
@@ -216,7 +240,9 @@ def test_what_no_figure_bounds_is_named(manifest):
     for settings in ({"disclosure_assessment": blind}, {"mpucc_assessment": {"foreign": "They are foreign."}}):
         assert "of 1,000" not in chances(manifest, figures, settings=settings)
     none = replace(limit_verdict("exposed_share", 0.0, 0.1, False), value=None)
-    assert "how many people are copied." in chances(manifest, figures, none)
+    said = chances(manifest, figures, none)
+    assert "exposed share no value (limit: below 0.1) upper 95 % end of the share" in said
+    assert "how many people are copied." in said
 
 
 def test_what_can_happen_to_a_person_in_anonymized_records(manifest):
