@@ -23,7 +23,10 @@ def run_approve(chosen: argparse.Namespace) -> int:
     from privacy_assets.storage.durable_files import locked, write_json
 
     path: Path = chosen.path
-    signer = load_signer(SigningKey(chosen.key))
+    try:
+        signer = load_signer(SigningKey(chosen.key))
+    except InvalidSettingError as error:
+        raise InvalidSettingError(f"{error} Nothing was decided.") from None
     if path.is_file():
         if chosen.decision != "approve":
             raise InvalidSettingError("A waiver that is not signed is rejected. Nothing was signed.")

@@ -60,7 +60,9 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
     signer = None if key is None else load_signer(key)
     directory = directory.resolve()
     root, problem = releases_root(directory), ""
-    if not directory.is_dir() or RELEASE_NAME.fullmatch(directory.name) is None:
+    if not directory.is_dir():
+        problem = "there is no such directory"
+    elif RELEASE_NAME.fullmatch(directory.name) is None:
         problem = "it is not the directory of a version, such as releases/people/synthetic/20261121T075755.929729Z-..."
     elif root is None:
         problem = f"no directory above it has the file {RELEASES_MARK_FILE}, which marks the releases of a project"

@@ -335,7 +335,7 @@ def test_only_an_approver_approves_and_only_with_reasons(project, officers, monk
     assert "is accessible to others" in capsys.readouterr().out
     officers.keys["Ada"][0].unlink()
     assert officers.decide(monkeypatch, "Ada") == 1
-    assert "does not exist" in capsys.readouterr().out
+    assert "does not exist. Nothing was decided." in capsys.readouterr().out
     for place in (project.root, project.root / "nowhere", officers.waiting.parent):
         assert officers.decide(monkeypatch, "Grace", path=place) == 1
         assert "is not what waits for approval" in capsys.readouterr().out

@@ -161,8 +161,8 @@ def test_what_is_no_version_is_not_withdrawn(root, tmp_path, capsys):
     shutil.copytree(written, elsewhere)
     missing = written.with_name(written.name[:-1] + "x")
     for path, said in (
-        (missing, "it is not the directory of a version"),
-        (written.with_name("20990101T000000.000000Z-0123456789ab"), "it is not the directory of a version"),
+        (missing, "there is no such directory"),
+        (written.with_name("20990101T000000.000000Z-0123456789ab"), "there is no such directory"),
         (written.parent, "it is not the directory of a version"),
         (elsewhere, f"no directory above it has the file {RELEASES_MARK_FILE}"),
     ):
