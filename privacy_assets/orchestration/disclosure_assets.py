@@ -19,6 +19,7 @@ from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_ta
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, storage_of, stored_artifact
 from privacy_assets.pipeline.measure import assess_leakage, compared_tables
+from privacy_assets.pipeline.related import compared_related
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
@@ -48,7 +49,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         if release.related is None:
             tables = compared_tables(release, real_and_made, generalized, inputs.get(SYNTHETIC_PEOPLE))
         else:
-            tables = tuple(map(release.related.as_compared, real_and_made))
+            tables = compared_related(release.related, real_and_made)
         released = inputs["synthetic"] if generalized is None else generalized.table
         made_of = {name: content_of(inputs[name]) for name in stands_on} | {stage: content_of(released)}
         storage = storage_of(context, release)

@@ -79,7 +79,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         ],
     )
     @guarded
-    def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
+    def related_source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
         tables = {
             name: read_source(stage, source, None, inputs, release.engine, release.name)
             for name, (stage, source) in given.items()
@@ -93,7 +93,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         unit = {UNIT: dg.MetadataValue.json({name: own.to_json() for name, own in examined.items()})}
         yield stored_table(release, "source", admitted, more=unit)
 
-    asset: dg.AssetsDefinition = source_stage
+    asset: dg.AssetsDefinition = related_source_stage
     return asset
 
 
@@ -114,7 +114,7 @@ def _split_assets(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         required_resource_keys=RESOURCES,
     )
     @guarded
-    def split_stage(context, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def related_split_stage(context, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
         original, control = split_records(source, train_fraction=float(split.train_fraction), seed=split.seed)
         n_on_both = people_on_both_sides(original.people, control.people, contracts.person)
         yield dg.AssetCheckResult(
@@ -131,7 +131,7 @@ def _split_assets(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         for stage, tables in zip(SPLIT_STAGES, (original, control), strict=True):
             yield stored_table(release, stage, tables, made)
 
-    return split_stage
+    return related_split_stage
 
 
 def _synthetic_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.AssetsDefinition:
@@ -145,14 +145,14 @@ def _synthetic_asset(release: ReleaseSettings, contracts: RelatedContracts) -> d
         check_specs=[blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check])],
     )
     @guarded
-    def synthetic_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def related_synthetic_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
         settings = synthetic.settings or None
         made = make_related(original, synthetic.method, synthetic.n_records, synthetic.seed, settings)
         tables = yield from _checked(check, lambda: contracts.admit_synthetic(made))
         how = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: {"original": content_of(original)}}
         yield stored_table(release, "synthetic", tables, how)
 
-    asset: dg.AssetsDefinition = synthetic_stage
+    asset: dg.AssetsDefinition = related_synthetic_stage
     return asset
 
 
@@ -167,13 +167,13 @@ def _mpucc_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.As
         ins={stage: dg.AssetIn(release.key(stage)) for stage in stages},
     )
     @guarded
-    def mpucc_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+    def related_mpucc_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         views = prepared_views(contracts, (inputs["original"], inputs["synthetic"], inputs["control"]))
         found = assess_views(views, settings, lambda view: progress_logger(context, _combinations_checked_in(view)))
         made_of = {stage: content_of(inputs[stage]) for stage in stages}
         yield stored_artifact(found.to_artifact(), _shown(found), made_of)
 
-    asset: dg.AssetsDefinition = mpucc_stage
+    asset: dg.AssetsDefinition = related_mpucc_stage
     return asset
 
 

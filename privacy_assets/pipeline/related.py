@@ -24,12 +24,18 @@ Sides = tuple[RelatedTables, RelatedTables, RelatedTables]
 """Original, synthetic and control."""
 
 
+def compared_related(contracts: RelatedContracts, tables: Sides) -> Sides:
+    """Return the tables of the disclosure assessment."""
+    original, synthetic, control = map(contracts.as_compared, tables)
+    return original, synthetic, control
+
+
 def prepared_views(contracts: RelatedContracts, tables: Sides) -> dict[str, PreprocessedTables]:
     """Return the views of the mpUCC assessment by person, with whether their records can be compared with people.
 
     Views without records of a side are left out.
     """
-    sides = [related_views(contracts.as_compared(own)) for own in tables]
+    sides = [related_views(own) for own in compared_related(contracts, tables)]
     return {name: _prepared(name, [own[name] for own in sides], contracts.person) for name in columns_of_views(tables)}
 
 

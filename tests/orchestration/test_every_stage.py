@@ -34,6 +34,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
+from privacy_assets.orchestration.settings.children import ChildTable
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
@@ -45,6 +46,8 @@ from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
 from tests.orchestration.private.loud import places_to_spill_into, shout, speak_through_dagster, spill
 from tests.orchestration.project import ADMITS, Project, failure_of
+from tests.orchestration.related_project import PEOPLE_CONTRACT, VISITS_CONTRACT, FromOthers
+from tests.orchestration.related_project import POLICY as RELATED_POLICY
 from tests.orchestration.sentinels import (
     CONTRACT,
     INTEGER,
@@ -54,6 +57,7 @@ from tests.orchestration.sentinels import (
     sentinel_people,
     sentinel_synthetic,
 )
+from tests.related import clinic
 
 CELL = f"{TEXT}-{INTEGER}"
 DECIDED = "Numbers of the study, as its board decided"
@@ -149,7 +153,19 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         private_path=str(project.private),
         release_path=str(project.root / "releases"),
     )
-    return [both_sides, private, *checks]
+    tables = clinic(240, 1)
+    related = build_release_definitions(
+        "related",
+        contract=PEOPLE_CONTRACT,
+        children={"visits": ChildTable(tables.children["visits"].table.copy, VISITS_CONTRACT, "patient", "date")},
+        policy=RELATED_POLICY,
+        source=tables.people.copy,
+        split=Split(0.5),
+        synthetic=Synthesis(method=FromOthers()),
+        private_path=str(project.private),
+        release_path=str(project.root / "releases"),
+    )
+    return [both_sides, private, related, *checks]
 
 
 class LoudIOManager(dg.IOManager):
