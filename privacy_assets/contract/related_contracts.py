@@ -168,26 +168,6 @@ class RelatedContracts:
         return found
 
 
-def columns_of_the_person(tables: RelatedTables) -> dict[str, list[str]]:
-    """Return the columns of each child that never differ within a person with several rows; they belong to the people.
-
-    A synthesizer draws them row by row, so they would change within a person.
-    """
-    found = {}
-    for name, child in tables.children.items():
-        is_of_several = np.bincount(tables.whose[name], minlength=len(tables.people))[tables.whose[name]] > 1
-        whose = tables.whose[name][is_of_several]
-        n_people = len(np.unique(whose))
-        columns = [
-            column
-            for column in child.columns
-            if len(np.unique([whose, pd.factorize(child.table[column][is_of_several])[0]], axis=1).T) == n_people
-        ]
-        if n_people and columns:
-            found[name] = columns
-    return found
-
-
 def _resolved(name: str, contract: Any) -> TableContract:
     problem = ""
     try:

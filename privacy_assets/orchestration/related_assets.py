@@ -12,8 +12,8 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
-from privacy_assets.contract.related import PEOPLE, RelatedTables, content_of
-from privacy_assets.contract.related_contracts import RelatedContracts, columns_of_the_person
+from privacy_assets.contract.related import PEOPLE, RelatedTables, columns_that_repeat_the_person, content_of
+from privacy_assets.contract.related_contracts import RelatedContracts
 from privacy_assets.disclosure.declared_unit import UnitExamination, examine_unit
 from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError
@@ -220,7 +220,7 @@ def _examined(contracts: RelatedContracts, checked: Mapping[str, pd.DataFrame]) 
 
 
 def _repeats_result(tables: RelatedTables) -> dg.AssetCheckResult:
-    found = columns_of_the_person(tables)
+    found = columns_that_repeat_the_person(tables)
     advice = f"Move them to {PEOPLE!r}, because in synthetic rows they would differ."
     said = "; ".join(f"{columns} of {name!r}" for name, columns in found.items())
     return dg.AssetCheckResult(

@@ -11,7 +11,6 @@ import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.contract.related import RelatedTables
-from privacy_assets.contract.related_contracts import columns_of_the_person
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.pipeline.settings.utility import UtilitySettings
@@ -203,21 +202,6 @@ def test_a_column_that_repeats_the_person_is_warned_of(new):
     passed, description, _ = said(result, "no_column_repeats_the_person")
     assert not passed
     assert "['origin'] of 'visits'. Move them to 'people'" in description
-
-
-def test_columns_of_the_person_are_those_of_a_slow_count():
-    rng = np.random.default_rng(2)
-    for seed in range(20):
-        tables = clinic(12, seed)
-        child = tables.children["visits"]
-        table = child.table.assign(
-            same=child.table["patient"], some=rng.integers(0, 2, len(child.table)), none=None, one=1.5
-        )
-        tables = of_visits(tables, table=table)
-        several = [own for _, own in table.groupby("patient") if len(own) > 1]
-        names = ("diagnosis", "cost", "paid", "same", "some", "none", "one")
-        slow = [name for name in names if all(own[name].nunique(dropna=False) == 1 for own in several)]
-        assert columns_of_the_person(tables).get("visits", []) == (slow if several else [])
 
 
 class Copies(FromOthers):
