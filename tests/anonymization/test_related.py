@@ -15,7 +15,7 @@ from privacy_assets.contract.related import Child, RelatedTables
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from tests.examples import examples
 from tests.reference.aggregates import people_with_figures
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 ASKED = {
     "visits": {
@@ -201,6 +201,23 @@ def test_rows_leave_without_a_key_in_classes_of_people():
         people[found.table.loc[own.Index, ["date", "age", "sex"]].to_json()].add(given["patient"].iloc[own.row])
     assert min(map(len, people.values())) >= 5
     assert len(people) > 5
+
+
+def test_rows_of_rows_are_figures_of_their_people_or_leave_without_any_number():
+    related = with_lines(clinic(120, seed=2))
+    made = aggregate_rows(related, {"lines": {"rows": "count", "price": "max", "line": "last"}})
+    visits, lines = (related.children[name].table.to_dict("records") for name in ("visits", "lines"))
+    for place, patient in enumerate(related.people["patient"]):
+        own = [(visit["date"], visit["visit"]) for visit in visits if visit["patient"] == patient]
+        of_person = [[line for line in lines if line["visit"] == number] for _, number in sorted(own)]
+        flat = [line for of_visit in of_person for line in sorted(of_visit, key=lambda line: line["line"])]
+        assert made["rows of lines"].iloc[place] == len(flat)
+        if flat and len({date for date, _ in own}) == len(own):
+            assert made["max price of lines"].iloc[place] == max(line["price"] for line in flat)
+            assert made["last line of lines"].iloc[place] == flat[-1]["line"]
+    found = pa.anonymize(related, unlinked="lines", quasi_identifiers=["age", "item"], sensitive=["price"], k=5)
+    assert set(found.labels) == {"age", "item", "line", "price"}
+    assert found.stats["smallest_class_people"] >= 5
 
 
 def test_links_are_refused_with_the_reason_and_what_to_do():

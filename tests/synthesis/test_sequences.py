@@ -89,14 +89,16 @@ def test_no_leaf_has_fewer_different_people_than_were_asked_for(seed, n, min_peo
         return step
 
     sequences.learn_step = catch
+    tables = with_lines(clinic(n, seed)) if is_deep else clinic(n, seed)
     try:
-        tables = with_lines(clinic(n, seed)) if is_deep else clinic(n, seed)
         Sequences(tables, SmoothCart(min_people=min_people, smoothing=smoothing, min_atom=1), seed=seed)
     except InvalidTableError as refused:
         assert "Expected at least" in str(refused)
     finally:
         sequences.learn_step = learn
+    of_people = [sorted(own.tolist()) for own in tables.whose.values()]
     for known, whose, is_learned, step in caught:
+        assert whose in of_people
         rows = [i for i, learned in enumerate(is_learned) if learned]
         people = len({whose[i] for i in rows})
         least = max(min_people, -(-smoothing * people**0.5 // 1))
@@ -191,6 +193,17 @@ def test_rows_that_follow_from_a_row_do_not_come_before_it(dtype):
     assert since.min() >= pd.Timedelta(0)
     assert since.quantile(0.5) <= pd.Timedelta(days=5)
     assert (since.dt.total_seconds() % 86_400 == 0).all()
+
+
+def test_what_few_people_have_in_many_rows_of_rows_is_redrawn():
+    tables = with_lines(clinic(300))
+    lines = tables.children["lines"].table
+    few = np.isin(tables.whose["lines"], np.argsort(np.bincount(tables.whose["lines"]))[-3:])
+    assert lines.loc[few, "visit"].nunique() > 15
+    lines = lines.assign(item=lines["item"].where(~few, "of three people"))
+    children = {**tables.children, "lines": replace(tables.children["lines"], table=lines)}
+    made = synthesize(replace(tables, children=children))
+    assert set(made.children["lines"].table["item"]) == set("uvwxyz")
 
 
 def test_two_levels_are_made_by_the_seed_and_with_any_order_of_children():
