@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
 LOOKED_AT: Final = 200
@@ -82,8 +83,12 @@ def whole_number_of(text: str) -> int | None:
     return int(re.sub(r"[^\d-]", "", bare)) if len(text) <= LOOKED_AT and _WHOLE.fullmatch(bare) else None
 
 
+@lru_cache(2**16)
 def shape_of(text: str) -> str:
-    """Return the shape of a text: a key of `SHAPES`, or ``"words"``."""
+    """Return the shape of a text: a key of `SHAPES`, or ``"words"``.
+
+    Shapes are remembered. Texts may be personal, so each step of a release ends with ``shape_of.cache_clear()``.
+    """
     bare = text[: LOOKED_AT + 1].strip()
     if not bare:
         return "words"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +16,20 @@ MOST_COLUMNS_DRAWN = 30
 COLORS = 32
 BLUE, GRAY = "#3b6ea8", "#9aa5b1"
 GREEN, AMBER, RED, ORANGE = "#1b7f5c", "#c9a227", "#b3261e", "#c26a1c"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of aggregates as PNG, with the sentence below it, and the kind of picture as alternative text."""
+
+    text: str
+    png: bytes
+    title: str = ""
+
+    @property
+    def source(self) -> str:
+        """The picture as a data URL, so that the page needs no other file."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
 
 class Drawn(NamedTuple):
@@ -32,6 +48,10 @@ class Drawn(NamedTuple):
         # A palette reduces the size to a third; a Dagster event can have 100 KB in total.
         Image.open(drawn).convert("RGB").quantize(colors).save(buffer, "png", optimize=True)
         return buffer.getvalue()
+
+    def picture(self, colors: int = COLORS) -> Picture:
+        """Return the picture as PNG with its words."""
+        return Picture(self.text, self.png(colors), self.title)
 
 
 def new_figure(width: float, height: float) -> Figure:

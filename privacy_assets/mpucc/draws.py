@@ -7,6 +7,8 @@ them, change nothing, and nobody can search for a favorable seed.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -36,22 +38,32 @@ def most_records(tables: PreprocessedTables) -> int:
     return min(original.n_records, int(REPEATED_LESS * group_rows(original.codes, tables.n_codes)[1]))
 
 
-def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw rows of a table of single records that has more than ``n_records`` of them after deduplication.
+class Draws:
+    """Draws of the rows of a table of single records; all draws of a table are the first in the same orders.
 
     Without deduplication a distinct row is drawn with all its records, and the draw ends before the row with which it
-    would have more; it has at least one row. Each of the `N_DRAWS` draws has its own order; there are none if the table
-    has no more records.
+    would have more; it has at least one row. Each of the `N_DRAWS` draws has its own order.
     """
-    if table.n_assessed <= n_records:
-        return ()
-    hashes = pd.Series(_hashes(tables, table))
-    draws = []
-    for seed in range(N_DRAWS):
-        rows = np.argsort(hash_rows([hashes], len(hashes), seed), kind="stable")
-        n_drawn = np.searchsorted(np.cumsum(table.multiplicities[rows], dtype=np.int64), n_records, side="right")
-        draws.append(rows[: max(int(n_drawn), 1)])
-    return tuple(draws)
+
+    def __init__(self, tables: PreprocessedTables, table: CodedTable) -> None:
+        self.tables, self.table = tables, table
+
+    @cached_property
+    def _orders(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        hashes = pd.Series(_hashes(self.tables, self.table))
+        orders = [np.argsort(hash_rows([hashes], len(hashes), seed), kind="stable") for seed in range(N_DRAWS)]
+        return [(rows, np.cumsum(self.table.multiplicities[rows], dtype=np.int64)) for rows in orders]
+
+    def of(self, n_records: int) -> tuple[NDArray[np.int64], ...]:
+        """Draw at most this many records after deduplication; no draws if the table has no more."""
+        if self.table.n_assessed <= n_records:
+            return ()
+        return tuple(rows[: max(int(np.searchsorted(sums, n_records, side="right")), 1)] for rows, sums in self._orders)
+
+
+def draw_rows(tables: PreprocessedTables, table: CodedTable, n_records: int) -> tuple[NDArray[np.int64], ...]:
+    """Draw rows of a table as `Draws` does."""
+    return Draws(tables, table).of(n_records)
 
 
 def _hashes(tables: PreprocessedTables, table: CodedTable) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from privacy_assets.columns.coding import ORDERED_KINDS
 from privacy_assets.columns.dependence import columns_alone, ranks_of
-from privacy_assets.mpucc.draws import draw_rows, most_records
+from privacy_assets.mpucc.draws import Draws, draw_rows, most_records
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SyntheticSearch, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
@@ -84,10 +84,10 @@ def continued(
     """
     from scipy.special import expit, logit
 
-    n = min(table.n_assessed, n_records)
+    n, draws = min(table.n_assessed, n_records), Draws(tables, table)
 
     def mean_of(n_drawn: int, most_draws: int | None = None) -> float:
-        drawn = draw_rows(tables, table, n_drawn)[:most_draws]
+        drawn = draws.of(n_drawn)[:most_draws]
         return fmean(figure_of(table.take(rows)) for rows in drawn) if drawn else figure_of(table)
 
     last = mean_of(n)

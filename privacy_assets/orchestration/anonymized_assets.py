@@ -62,7 +62,7 @@ from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import kept_fingerprint
 from privacy_assets.synthesis.generalized import number_distinct_records
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
@@ -89,7 +89,7 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
     )
     @guarded
     def generalized_stage(context, table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        content = fingerprint(table)
+        content = kept_fingerprint(table)
         if is_synthetic:
             table = number_distinct_records(table)
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
@@ -113,6 +113,7 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
                 f"The classes do not meet the requirements: {'; '.join(failed)}. Nothing was stored."
             )
         artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
+        artifact = artifact.with_pictures(drawn_classes(anonymization, table, settings.pictured))
         made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
         yield stored_artifact(
             artifact,
@@ -124,7 +125,6 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
                 (release.key(made_of), original_columns(anonymization)),
                 release.contract.descriptions,
             )
-            | picture_metadata(drawn_classes(anonymization, table, settings.pictured))
             | {MADE_WITH: settings_metadata(made_with), MADE_OF: dg.MetadataValue.json(dict(artifact.made_of))},
         )
         yield dg.AssetCheckResult(
@@ -141,8 +141,8 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
 def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset of the anonymized records without those that no acceptable subset contains."""
     settings = release.semantic_risk_settings
-    risk_limit = settings.risk_limit
-    assert risk_limit is not None  # noqa: S101 - settings that withhold are refused without one
+    risk_limit, anonymized_as = settings.risk_limit, release.anonymized
+    assert risk_limit is not None and anonymized_as is not None  # noqa: S101 - settings that withhold need both
     of_limit_alone = SemanticSettings(risk_limit=risk_limit, semantic_risk=False, advice=False)
 
     @dg.asset(
@@ -174,6 +174,7 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         note = note_on_tight_ends(kept)
         notes = {"notes": [note]} if note else {}
         artifact = replace(kept.to_artifact(), made_of={"anonymized": anonymized.digest})
+        artifact = artifact.with_pictures(drawn_classes(kept, source, anonymized_as.pictured))
         n_before, n_kept = len(anonymization.table), len(kept.table)
         withheld = {
             "records_kept": n_kept,
@@ -247,7 +248,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         anonymization = Anonymization.from_artifact(inputs[stage])
         original = inputs[origin]
         held = [_other_release(other, inputs[other.stage]) for other in others]
-        made_of = {origin: fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]}
+        made_of = {origin: kept_fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]}
         for other in others:
             if other.release is None:
                 continue
@@ -288,10 +289,11 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         assessment = replace(assessment, scores=scores, settings=settings_used)
         for name in (*control, *keys_of_others):
             given = inputs[name]
-            made_of[name] = given.digest if isinstance(given, Artifact) else fingerprint(given)
-        artifact = replace(assessment.to_artifact(), made_of=made_of)
-        pictures = {what: assessment.drawn(what) for what in assessment.drawable}
-        yield stored_artifact(artifact, score_metadata(assessment.scores) | picture_metadata(pictures))
+            made_of[name] = given.digest if isinstance(given, Artifact) else kept_fingerprint(given)
+        artifact = assessment.to_artifact().with_pictures(
+            {what: assessment.drawn(what) for what in assessment.drawable}
+        )
+        yield stored_artifact(artifact, score_metadata(assessment.scores), made_of)
 
     return reidentification_stage
 
@@ -321,7 +323,7 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         of_people = None
         if release.contract.person is not None:
             source = inputs[release.source_of_anonymized]
-            made_of[release.source_of_anonymized] = fingerprint(source)
+            made_of[release.source_of_anonymized] = kept_fingerprint(source)
             of_people = _records_of_people(release, anonymization, source)
             if release.limits_semantic_risk:
                 require_one_record_each(of_people)
@@ -349,7 +351,9 @@ def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefin
         assessment = _assess_semantic_risk(context, release, table, scales, None)
         person = release.contract.person
         of_people = None if person is None else count_records_of_people(source[person])
-        yield _semantic_result(_with_people(assessment, of_people), {release.source_of_anonymized: fingerprint(source)})
+        yield _semantic_result(
+            _with_people(assessment, of_people), {release.source_of_anonymized: kept_fingerprint(source)}
+        )
 
     return source_semantic_stage
 
@@ -377,14 +381,14 @@ def _assess_semantic_risk(
 
 
 def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) -> dg.MaterializeResult[Artifact]:
-    artifact = replace(assessment.to_artifact(), made_of=made_of)
+    artifact = assessment.to_artifact().with_pictures({"risk_distribution": assessment.drawn("risks")})
     shown: dict[str, Any] = {"notes": " ".join(assessment.notes)} if assessment.notes else {}
     if len(assessment.advice):
         shown["what_forgetting_columns_would_do"] = advice_table(assessment.advice)
     if LACKED_COLUMNS in assessment.scores:
         shown[LACKED_COLUMNS] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
-    pictures = {"risk_distribution": assessment.drawn("risks"), "riskiest_concept": assessment.drawn("concept")}
-    return stored_artifact(artifact, score_metadata(assessment.scores) | shown | picture_metadata(pictures))
+    shown |= picture_metadata({"riskiest_concept": assessment.drawn("concept").picture()})
+    return stored_artifact(artifact, score_metadata(assessment.scores) | shown, made_of)
 
 
 def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRelease:

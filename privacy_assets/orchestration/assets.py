@@ -43,7 +43,6 @@ from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import AUTO, SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
-from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     CHECKS_OF_STAGES,
     RESOURCES,
@@ -61,7 +60,7 @@ from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import fingerprint, kept_fingerprint
 from privacy_assets.synthesis.kept_rules import keep_rules
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
@@ -195,10 +194,11 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def split_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         sides: tuple[pd.DataFrame, pd.DataFrame]
-        examined, divided = None, dict[str, Any]()
+        examined, divided, plan = None, dict[str, Any](), None
         if isinstance(split, GivenSplit):
             sides, examined = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
         else:
+            plan = storage_of(context, release).recorded("source").control_plan
             fraction = train_fraction_of(release, inputs["source"])
             sides = split_records(inputs["source"], train_fraction=fraction, seed=split.seed, person=person)
             divided = {"train_fraction": fraction} | ({"asked": AUTO} if split.train_fraction == AUTO else {})
@@ -209,7 +209,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 f"{on_both} people have records in both original and control. The control must contain only people "
                 "whom the synthesizer has not seen. Split the records by person. Nothing was stored."
             )
-        judged = judged_metadata(release, *sides)
+        judged = judged_metadata(release, *sides, plan)
         if examined is not None:
             # Otherwise the metadata of the source already has it.
             _warn_of_split(context, judged)
@@ -337,7 +337,12 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 engine=engine,
             )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
-        yield stored_artifact(assessment.to_artifact(), _assessment_metadata(assessment, release.policy), made_of)
+        pictures = {
+            "identified_by_combination_size": assessment.drawn("sizes"),
+            "columns_that_drive_the_risk": assessment.drawn("columns"),
+        }
+        artifact = assessment.to_artifact().with_pictures(pictures)
+        yield stored_artifact(artifact, _assessment_metadata(assessment, release.policy), made_of)
 
     return mpucc_assessment_stage
 
@@ -424,7 +429,9 @@ def _given_sides(
 
 def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
     found = {stage: inputs[stage] for stage in stages if stage in inputs}
-    return {stage: each.digest if isinstance(each, Artifact) else fingerprint(each) for stage, each in found.items()}
+    return {
+        stage: each.digest if isinstance(each, Artifact) else kept_fingerprint(each) for stage, each in found.items()
+    }
 
 
 def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:
@@ -440,16 +447,7 @@ def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[st
             FOUND: f"The privacy_risk_score is {number(score)}: {outcome}.",
             **({} if is_met else {ADVICE: SINGLED_OUT_ADVICE}),
         }
-    pictures = {
-        "identified_by_combination_size": assessment.drawn("sizes"),
-        "columns_that_drive_the_risk": assessment.drawn("columns"),
-    }
-    return (
-        found
-        | limits_metadata(policy, "synthetic", figures)
-        | score_metadata(dict(assessment.scores) | figures)
-        | picture_metadata(pictures)
-    )
+    return found | limits_metadata(policy, "synthetic", figures) | score_metadata(dict(assessment.scores) | figures)
 
 
 def _combinations_checked(progress: SearchProgress) -> str:

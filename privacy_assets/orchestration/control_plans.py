@@ -21,6 +21,7 @@ from privacy_assets.mpucc.control_size import (
     choose_split,
     people_in_original,
 )
+from privacy_assets.orchestration.private.recorded import CONTROL_PLAN
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AUTO, Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
@@ -100,7 +101,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
         **other,
         "train_fraction": planned_fraction,
         "control": said,
-        "control_plan": dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
+        CONTROL_PLAN: dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
     }
 
 
@@ -183,10 +184,13 @@ def _sides_of(n_people: int, fraction: float) -> tuple[int, int]:
     return n_original, n_people - n_original
 
 
-def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
+def judged_metadata(
+    release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame, plan: Any = None
+) -> dict[str, Any]:
     """Describe the control of a split that was made, and refuse one with which the policy cannot decide.
 
-    If the policy will probably refuse the records made from it, the finding and the advice come first.
+    If the policy will probably refuse the records made from it, the finding and the advice come first. A split that the
+    recorded ``plan`` of its source has with the current settings is not judged again.
     """
     if "synthetic" not in release.sides:
         return {}
@@ -196,10 +200,12 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
         return {}
     if not release.assesses(DISCLOSURE):
         return {"control": _not_planned(release)}
-    rehearsal = _rehearsed(release, pd.concat([original, control], ignore_index=True))
-    if rehearsal is None:
-        return {}
-    size = judge_by(rehearsal, n_original, n_control, _n_synthetic(release))
+    size = _as_planned(release, plan, n_original, n_control)
+    if size is None:
+        rehearsal = _rehearsed(release, pd.concat([original, control], ignore_index=True))
+        if rehearsal is None:
+            return {}
+        size = judge_by(rehearsal, n_original, n_control, _n_synthetic(release))
     foreseen = _unseen_copies(release, size, TOO_LITTLE_SEEN)
     return {
         **(foreseen.metadata if foreseen else {}),
@@ -213,6 +219,12 @@ def require_large_enough(release: ReleaseSettings, n_original: int, n_control: i
     refused = _refusal_of_split(release, n_original, n_control)
     if refused is not None:
         raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
+
+
+def _as_planned(release: ReleaseSettings, plan: Any, n_original: int, n_control: int) -> ControlSize | None:
+    planned = plan["planned"] if plan and plan.items() >= _how(release).items() else {}
+    is_planned = (planned.get("original"), planned.get("control")) == (n_original, n_control)
+    return ControlSize(n_original, n_control, planned["detectable_copies"]) if is_planned else None
 
 
 def _without_plan(release: ReleaseSettings, n_people: int, said: str) -> dict[str, Any]:
@@ -255,7 +267,9 @@ def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:
 
 
 def _how(release: ReleaseSettings) -> dict[str, Any]:
-    return {"counted": _unit(release), "power": DEFAULT_POWER, "judged_by": BY_TEST}
+    asked = {**release.disclosure_settings.to_json(), "columns": list(release.contract.released_columns)}
+    asked |= {"n_records": _n_synthetic(release), "synthetic_person": release.synthetic_person}
+    return {"counted": _unit(release), "power": DEFAULT_POWER, "judged_by": BY_TEST, "settings": asked}
 
 
 def _not_planned(release: ReleaseSettings) -> str:

@@ -16,7 +16,6 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
-from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, storage_of, stored_artifact
 from privacy_assets.pipeline.measure import assess_leakage, compared_tables
 from privacy_assets.pipeline.related import compared_related
@@ -76,7 +75,8 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             )
             # Not in the artifact: it is advice, not evidence.
             metadata["without_a_column"] = advice_table(without)
-        yield stored_artifact(assessment.to_artifact(), metadata, made_of)
+        pictures = {"excess": assessment.drawn("criteria"), "guessed": assessment.drawn("columns")}
+        yield stored_artifact(assessment.to_artifact().with_pictures(pictures), metadata, made_of)
 
     return disclosure_stage
 
@@ -87,6 +87,4 @@ def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Ite
     if decided.advice:
         yield ADVICE, decided.advice
     yield from score_metadata(assessment.scores | {LEAKAGE_DETECTED: decided.metrics[LEAKAGE_DETECTED]}).items()
-    pictures = {"excess": assessment.drawn("criteria"), "guessed": assessment.drawn("columns")}
-    yield from picture_metadata(pictures).items()
     yield MADE_WITH, settings_metadata(assessment.settings)

@@ -11,7 +11,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
 from privacy_assets.pipeline.settings.linkage import LINKAGE_AUDIT, LinkageAuditSettings
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import kept_fingerprint
 
 
 def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings) -> dg.AssetsDefinition:
@@ -37,7 +37,7 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
         yield stored_artifact(
             audit.to_artifact(),
             {FOUND: audit.summary()} | score_metadata(audit.scores) | {MADE_WITH: settings_metadata(audit.settings)},
-            {origin: fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]},
+            {origin: kept_fingerprint(inputs[origin]), stage: inputs[stage].fingerprints["table"]},
         )
 
     return linkage_audit_stage

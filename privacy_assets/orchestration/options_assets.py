@@ -15,7 +15,7 @@ from privacy_assets.orchestration.settings.options import OPTIONS, OptionsSettin
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import options_table
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger, storage_of, stored_artifact
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import kept_fingerprint
 
 
 def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -> dg.AssetsDefinition:
@@ -33,7 +33,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
     @guarded
     def release_options_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         storage = storage_of(context, release)
-        made_of = {stage: fingerprint(inputs[stage]) for stage in stages}
+        made_of = {stage: kept_fingerprint(inputs[stage]) for stage in stages}
         # The contract admitted both sides of a given split together, so their people match.
         sides = [inputs[stage] for stage in stages]
         table = sides[0] if len(sides) == 1 else pd.concat(sides, ignore_index=True)

@@ -17,7 +17,7 @@ from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import asset_arguments, storage_of, stored_artifact
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import kept_fingerprint
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact
 
@@ -41,7 +41,7 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
     @guarded
     def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         synthesizer = private.synthesizer(release.contract)
-        made_of, storage = fingerprint(original), storage_of(context, release)
+        made_of, storage = kept_fingerprint(original), storage_of(context, release)
         people = people_of_fit(storage, original)
         if release.budget.partitions_are_disjoint and not people:
             log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)

@@ -120,7 +120,8 @@ def limit_checks(
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         storage = storage_of(context, release)
-        gathered = _gather(storage, side, with_details=False)
+        counts = assessment in (RARE_VALUES, RULES)
+        gathered = _gather(storage, side, with_details=False, with_counts=counts)
         waivers = release.waivers_of(side)
         decided = [
             waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
@@ -301,8 +302,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     return release_stage
 
 
-def _gather(storage: Storage, side: str, *, with_details: bool = True) -> Gathered:
-    gathered = gather_evidence(storage, side, with_details=with_details)
+def _gather(storage: Storage, side: str, **asked: bool) -> Gathered:
+    gathered = gather_evidence(storage, side, **asked)
     return with_spending(gathered, storage) if side == SIDES[PRIVACY_BUDGET] else gathered
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.anonymization.result import Anonymization, drawn_classes
+from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends
-from privacy_assets.display.pictures import Drawn
+from privacy_assets.display.pictures import Picture
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
@@ -23,7 +23,7 @@ from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.manifest import WITHHELD, WITHHELD_IN_WORDS, is_withheld
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, PRIVACY_BUDGET, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.outcomes import draw_limits
-from privacy_assets.release.report import Picture, Refusal, ReportMaterial
+from privacy_assets.release.report import Refusal, ReportMaterial
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.utility.related_pictures import drawn_related
 
@@ -59,12 +59,14 @@ def report_material(
         )
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
-    drawn_all = [*_drawn(release, gathered.found, decided)]
+    more_pictures: list[Picture] = []
     if release.related is not None and gathered.table is not None:
         original, _ = storage.table("original")
-        drawn_all += [] if original is None else drawn_related(original, gathered.table)
+        more_pictures += (
+            [] if original is None else [each.picture() for each in drawn_related(original, gathered.table)]
+        )
     return ReportMaterial(
-        pictures=tuple(Picture(drawn.text, drawn.png(), drawn.title) for drawn in drawn_all),
+        pictures=(*_pictures(release, gathered, decided), *more_pictures),
         refusals=tuple(Refusal(each.refused_at, each.found) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
@@ -137,20 +139,9 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
     return measure_column_changes(tables, assessment, most_searches=storage.release.report.column_changes, pairs=True)
 
 
-def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Drawn]:
-    yield draw_limits(decided)
-    if MPUCC in found and release.related is None:
-        yield from map(found[MPUCC].drawn, ("sizes", "columns"))
-    for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
-        if isinstance(found.get(stage), Anonymization):
-            chosen = settings or release.anonymized
-            pictured = None if chosen is None else chosen.pictured
-            yield from drawn_classes(found[stage], found.get(release.source_of_anonymized), pictured).values()
-    if DISCLOSURE in found:
-        yield from map(found[DISCLOSURE].drawn, ("criteria", "columns"))
-    if UTILITY in found:
-        yield found[UTILITY].drawn()
-    if REIDENTIFICATION in found:
-        yield from map(found[REIDENTIFICATION].drawn, found[REIDENTIFICATION].drawable)
-    if SEMANTIC in found:
-        yield found[SEMANTIC].drawn("risks")
+def _pictures(release: ReleaseSettings, gathered: Gathered, decided: Sequence[Verdict]) -> Iterator[Picture]:
+    """Yield the verdicts drawn, and the pictures that the stages stored."""
+    yield draw_limits(decided).picture()
+    tables = release.synthetic_stage, release.anonymized_stage
+    for stage in dict.fromkeys((MPUCC, *tables, DISCLOSURE, UTILITY, REIDENTIFICATION, SEMANTIC)):
+        yield from gathered.pictures.get(stage, ()) if stage in gathered.found else ()

@@ -17,6 +17,7 @@ from privacy_assets.orchestration.private.guard import log_openly
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import related_metadata, table_metadata
+from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
 
@@ -140,7 +141,8 @@ def stored_artifact(
     """
     if made_of is not None:
         artifact = replace(artifact, made_of=made_of)
-    return dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
+    shown = {**metadata, **picture_metadata(artifact.pictures)}
+    return dg.MaterializeResult(value=artifact, metadata=shown, data_version=dg.DataVersion(artifact.digest))
 
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:

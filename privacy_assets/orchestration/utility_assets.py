@@ -10,7 +10,6 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
-from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, stored_artifact
 from privacy_assets.pipeline.settings.utility import SHARE_THAT_JUDGES, worth_stage
 from privacy_assets.release.evidence import SPLIT_STAGES
@@ -40,10 +39,9 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
         made_of_tables = {name: content_of(inputs[name]) for name in made_of if name != "synthetic"}
         table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
         yield stored_artifact(
-            assessment.to_artifact(),
+            assessment.to_artifact().with_pictures({"worth": assessment.drawn()}),
             {FOUND: " ".join(filter(None, (assessment.sentence, *assessment.notes)))}
             | score_metadata(assessment.shown_scores)
-            | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
             {**made_of_tables, stage: content_of(table)},
         )

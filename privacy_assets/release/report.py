@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ from privacy_assets.disclosure.declared_unit import BLOCKING, NOT_A_PERSON, UNIT
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
+from privacy_assets.display.pictures import Picture
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
 from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page, leaves_in_words
@@ -50,20 +50,6 @@ HEADINGS_OF_LIMITS = ("Limit", "Origin")
 LONGEST_OF_VERDICT = 120
 MOST_CONCERNED = 0.5
 """Warnings about a larger share of the records are in the headline."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture of aggregates as PNG, with the sentence below it, and the kind of picture as alternative text."""
-
-    text: str
-    png: bytes
-    title: str = ""
-
-    @property
-    def source(self) -> str:
-        """The picture as a data URL, so that the page needs no other file."""
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
+from privacy_assets.display.pictures import Drawn, Picture
 from privacy_assets.storage.fingerprint import fingerprint
 
 TABLE_KIND = "table"
@@ -16,7 +17,7 @@ TABLE_KIND = "table"
 
 @dataclass(frozen=True)
 class Artifact:
-    """Frames and a JSON header with a kind.
+    """Frames, pictures and a JSON header with a kind.
 
     Parameters
     ----------
@@ -28,17 +29,24 @@ class Artifact:
         Tables by name; columns of plain integers, floats, booleans, text or datetimes.
     made_of : mapping of str to str
         Fingerprints of the tables from which the result was made, by the name of their stage.
+    pictures : mapping of str to Picture
+        What the stage shows, by name; a report shows the same.
     """
 
     kind: str
     header: Mapping[str, Any] = field(default_factory=dict)
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     made_of: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
 
     @classmethod
     def of_table(cls, table: pd.DataFrame) -> "Artifact":
         """Wrap a plain table; its digest is the fingerprint of the table."""
         return cls(TABLE_KIND, {}, {TABLE_KIND: table})
+
+    def with_pictures(self, drawn: Mapping[str, Drawn]) -> "Artifact":
+        """Return the artifact with what was drawn of it."""
+        return replace(self, pictures={name: own.picture() for name, own in drawn.items()})
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
@@ -47,10 +55,13 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over kind, header, origin and the fingerprints of the frames; for a plain table, its fingerprint."""
+        """SHA-256 over all content, of frames and pictures over their own; for a plain table, its fingerprint."""
         if self.kind == TABLE_KIND:
             return self.fingerprints[TABLE_KIND]
-        sha = hashlib.sha256(canonical_json([self.kind, self.header, self.made_of]).encode())
+        drawn = {
+            name: [own.text, own.title, hashlib.sha256(own.png).hexdigest()] for name, own in self.pictures.items()
+        }
+        sha = hashlib.sha256(canonical_json([self.kind, self.header, self.made_of, drawn]).encode())
         for name in sorted(self.frames):
             sha.update(f"{name}\0{self.fingerprints[name]}\0".encode())
         return sha.hexdigest()

@@ -1,12 +1,14 @@
-"""Artifacts as private files: a directory of one Parquet file per frame and a JSON header."""
+"""Artifacts as private files: a directory of one Parquet file per frame, one PNG per picture, and a JSON header."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow.parquet as pq
 
+from privacy_assets.display.pictures import Picture
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.durable_files import write_directory
 from privacy_assets.storage.memory import give_back_memory
@@ -31,11 +33,14 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         "header": dict(artifact.header),
         "made_of": dict(artifact.made_of),
         "frames": list(artifact.frames),
+        "pictures": {name: [picture.text, picture.title] for name, picture in artifact.pictures.items()},
     }
     text = json.dumps(header, indent=2, allow_nan=False)
-    files: dict[str, Any] = {HEADER_FILE: lambda file: file.write(text.encode())}
+    files: dict[str, Any] = {HEADER_FILE: partial(_write_bytes, text.encode())}
     for name, frame in artifact.frames.items():
-        files[f"{name}.parquet"] = _parquet_writer(frame)
+        files[f"{name}.parquet"] = partial(frame.to_parquet, engine="pyarrow", index=False)
+    for name, picture in artifact.pictures.items():
+        files[f"{name}.png"] = partial(_write_bytes, picture.png)
     write_directory(path, files)
 
 
@@ -51,7 +56,11 @@ def read_artifact(path: Path) -> Artifact:
     """
     header = json.loads((path / HEADER_FILE).read_bytes())
     frames = {name: read_frame(path / f"{name}.parquet") for name in header["frames"]}
-    return Artifact(header["kind"], header["header"], frames, header["made_of"])
+    pictures = {
+        name: Picture(text, (path / f"{name}.png").read_bytes(), title)
+        for name, (text, title) in header["pictures"].items()
+    }
+    return Artifact(header["kind"], header["header"], frames, header["made_of"], pictures)
 
 
 def read_frame(file: Path | BinaryIO) -> pd.DataFrame:
@@ -70,8 +79,5 @@ def read_frame(file: Path | BinaryIO) -> pd.DataFrame:
     return frame
 
 
-def _parquet_writer(frame: pd.DataFrame) -> Any:
-    def write(file: BinaryIO) -> None:
-        frame.to_parquet(file, engine="pyarrow", index=False)
-
-    return write
+def _write_bytes(content: bytes, file: BinaryIO) -> None:
+    file.write(content)

@@ -11,6 +11,7 @@ machines.
 
 import hashlib
 import struct
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -148,6 +149,21 @@ def fingerprint(table: pd.DataFrame) -> str:
         rows = [array.slice(begin, ROWS_PER_DIGEST) for array in arrays.values()]
         found.update(pa.RecordBatch.from_arrays(rows, schema=schema))
     return found.hexdigest()
+
+
+_kept: dict[int, tuple[weakref.ref[pd.DataFrame], str]] = {}
+
+
+def keep_fingerprint(table: pd.DataFrame, digest: str) -> None:
+    """Remember the fingerprint of a table that was just read, which nobody changes, as long as it exists."""
+    key = id(table)
+    _kept[key] = weakref.ref(table, lambda _: _kept.pop(key, None)), digest
+
+
+def kept_fingerprint(table: pd.DataFrame) -> str:
+    """Return the fingerprint of a table, which is not hashed again if `keep_fingerprint` had it."""
+    of, digest = _kept.get(id(table), (None, ""))
+    return digest if of is not None and of() is table else fingerprint(table)
 
 
 class RowsDigest:

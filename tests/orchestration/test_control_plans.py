@@ -3,11 +3,14 @@
 import json
 import logging
 from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS, ControlSize
@@ -52,6 +55,7 @@ def test_source_and_split_show_what_the_test_will_detect_as_the_gate_then_states
     for own in (plan, size):
         assert (own["counted"], own["power"], own["judged_by"]) == ("people", 0.95, "disclosure test, rehearsed")
     assert (plan["planned"]["original"], plan["planned"]["control"]) == (size["original"], size["control"]) == (240, 60)
+    assert size["detectable_copies"] == plan["planned"]["detectable_copies"]
     manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
     stated = manifest["figures"]["disclosure_assessment"]["detectable_people"]
     for planned in (plan["planned"]["detectable_copies"], size["detectable_copies"]):
@@ -64,6 +68,16 @@ def test_source_and_split_show_what_the_test_will_detect_as_the_gate_then_states
     assert fraction < 0.8
     assert plan["recommended"]["detectable_share"] < plan["planned"]["detectable_share"]
     assert f"train_fraction {fraction:g} is recommended: A control of" in source["control"]
+
+
+def test_a_split_is_judged_again_unless_its_source_has_the_plan_with_these_settings(project):
+    assert project.run(project.definitions(), "source").success
+    kept = partial(project.run, project.definitions())
+    changed = partial(project.run, project.definitions(disclosure=DisclosureSettings(max_known=1)))
+    for run, n_rehearsed in ((kept, 0), (changed, 1)):
+        with patch.object(control_plans, "rehearse", wraps=control_plans.rehearse) as rehearsed:
+            result = run("original", "control")
+        assert (result.success, rehearsed.call_count) == (True, n_rehearsed)
 
 
 def test_a_plan_says_that_the_policy_will_not_accept_it(project):

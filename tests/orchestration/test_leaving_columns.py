@@ -7,6 +7,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from privacy_assets.disclosure.column_examination import examine_columns
+from privacy_assets.disclosure.text_shapes import shape_of
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Synthesis
@@ -336,3 +338,11 @@ def test_every_release_has_the_check_where_its_records_come_in(project):
     assert checked(synthetic=brought, anonymized=None) == {"source", "synthetic"}
     split = GivenSplit(lambda: pd.DataFrame(), lambda: pd.DataFrame())
     assert checked(source=None, split=split, synthetic=Synthesis(), anonymized=None) == {"original"}
+
+
+def test_verdicts_on_texts_are_forgotten_when_a_step_ends(project):
+    examine_columns(with_names(), {"other": "other"})
+    assert shape_of.cache_info().currsize > 100
+    result = project.run(definitions_of(project, REASON), "source")
+    assert result.success, failure_of(result)
+    assert shape_of.cache_info().currsize == 0

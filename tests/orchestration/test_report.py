@@ -1,5 +1,6 @@
 """The report through Dagster: what is on the page that leaves with a release."""
 
+import base64
 import json
 import shutil
 
@@ -45,6 +46,9 @@ def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(
     assert "{n_measured} of {n_changes} changes measured".format(**changes.attrs) in page
     assert "Bar chart: synthetic records that single out a real one, by columns" in page
     assert "synthetic.csv" in page
+    for stage in (ASSESSMENT, "disclosure_assessment"):
+        for picture in (project.stored(stage)).glob("*.png"):
+            assert base64.b64encode(picture.read_bytes()).decode() in page
 
     # A release of its own later: the tables that were assessed are gone, and so is what could be measured on them.
     shutil.rmtree(project.stored("preprocessed"))

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.display.pictures import Picture
 from privacy_assets.storage import artifact_files
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -36,3 +39,16 @@ def test_a_frame_read_by_columns_is_the_frame_read_at_once(tmp_path, monkeypatch
         assert by_columns.frames[name].attrs == frame.attrs
         assert len(by_columns.frames[name]) == len(frame)
     assert by_columns.digest == at_once.digest
+
+
+def test_pictures_are_stored_with_their_words_and_all_of_it_is_hashed(tmp_path):
+    picture = Picture("60% in classes of 5", b"\x89PNG", "Bar chart")
+    artifact = Artifact("kind", {"k": 5}, {"table": mixed(3)}, {}, {"sizes": picture})
+    write_artifact(tmp_path / "stored", artifact)
+    read = read_artifact(tmp_path / "stored")
+    assert read.pictures == {"sizes": picture}
+    others = [replace(picture, **changed) for changed in ({"text": ""}, {"png": b"x"}, {"title": ""})]
+    changed = [{}, {"other": picture}, *({"sizes": each} for each in others)]
+    digests = [replace(artifact, pictures=each).digest for each in changed]
+    assert len({read.digest, *digests}) == 6
+    assert read.digest == artifact.digest

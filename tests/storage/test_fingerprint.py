@@ -1,3 +1,4 @@
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage import artifact as artifact_module
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.fingerprint import _kept, fingerprint, keep_fingerprint, kept_fingerprint
 from tests.examples import examples
 
 
@@ -35,6 +36,18 @@ def test_a_table_keeps_its_fingerprint_through_storage(tmp_path):
     table = every_kind()
     write_artifact(tmp_path / "a", Artifact.of_table(table))
     assert read_artifact(tmp_path / "a").digest == fingerprint(table)
+
+
+def test_a_fingerprint_is_kept_for_the_very_table_and_as_long_as_it_exists():
+    table = every_kind()
+    keep_fingerprint(table, "kept")
+    assert (kept_fingerprint(table), fingerprint(table)) != ("kept", "kept")
+    assert kept_fingerprint(table) == "kept"
+    assert kept_fingerprint(table.copy()) == fingerprint(table)
+    key = id(table)
+    del table
+    gc.collect()
+    assert key not in _kept
 
 
 def test_how_pandas_holds_a_column_does_not_matter():

@@ -124,7 +124,7 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
 
     def map(self) -> str:
         """Return the map as Markdown, with a sentence on what it shows."""
-        return as_markdown(self.drawn(), COLORS)
+        return as_markdown(self.drawn().picture(COLORS))
 
     def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
         risks = self.settings["risks"]

@@ -24,6 +24,7 @@ from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
 from privacy_assets.contract.views import columns_of_views
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.display.pictures import Picture
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
@@ -118,7 +119,7 @@ class Gathered:
 
     An unreadable table is None, and its fingerprint ``content`` empty; related ones are RelatedTables. ``settings`` and
     ``figures`` of stages affect no verdict; ``found`` has assessments, anonymizations and the source, if they can be
-    read, for the report.
+    read, for the report, and ``pictures`` what is stored with them.
     """
 
     evidence: Evidence
@@ -128,16 +129,18 @@ class Gathered:
     settings: dict[str, Any] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, Sequence[Picture]] = field(default_factory=dict)
 
 
-def gather_evidence(storage: Storage, side: str, *, with_details: bool = True) -> Gathered:
+def gather_evidence(storage: Storage, side: str, *, with_details: bool = True, with_counts: bool = True) -> Gathered:
     """Collect the evidence about the table that a side of a release would publish.
 
     Without details, only the figures of assessments are read, which are all that a verdict needs; ``found`` then has no
-    assessments.
+    assessments. Without counts, rare values and violations of rules are not counted in the table.
     """
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
-    return _with_unit(storage, gather(_Storage(**vars(storage), with_details=with_details)))
+    read = _Storage(**vars(storage), with_details=with_details, with_counts=with_counts)
+    return replace(_with_unit(storage, gather(read)), pictures=read.pictures)
 
 
 class _Stored(NamedTuple, Generic[_Assessment]):
@@ -151,15 +154,18 @@ class _Storage(Storage):
     """The storage of a release, read for the gate."""
 
     with_details: bool
+    with_counts: bool
+    pictures: dict[str, Sequence[Picture]] = field(default_factory=dict)
 
     def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
         """Return a stored anonymization and the evidence about it."""
         recorded = self.recorded(stage)
-        found = self.read(
-            self.release.key(stage),
-            lambda stored: (Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]),
-        )
-        anonymization, digest, content = found or (None, None, None)
+
+        def read(stored: Artifact) -> tuple[Anonymization, str, str]:
+            self.pictures[stage] = tuple(stored.pictures.values())
+            return Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]
+
+        anonymization, digest, content = self.read(self.release.key(stage), read) or (None, None, None)
         digest = self.keyed(digest)
         settings = None if anonymization is None else anonymization.settings
         made_of, run_id = recorded.made_of, recorded.run_id
@@ -184,6 +190,7 @@ class _Storage(Storage):
 
         def stored(artifact: Artifact) -> _Stored[_Assessment]:
             figures = StoredFigures.of(artifact)
+            self.pictures[assessment] = tuple(artifact.pictures.values())
             keyed = {stage: self.private_tables.keyed(own) for stage, own in artifact.made_of.items()}
             evidence = AssessmentEvidence(
                 digest=self.keyed(artifact.digest),
@@ -258,7 +265,9 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     synthetic, synthetic_content = storage.table("synthetic")
     stages = (*release.stages_assessed, "synthetic", *release.stages_of_synthetic_people)
     stages += () if release.source is None else ("source",)
-    needs_people = any(release.policy.limit_on(each) for each in (RARE_VALUES_RELEASED, RULE_VIOLATIONS))
+    needs_people = storage.with_counts and any(
+        release.policy.limit_on(each) for each in (RARE_VALUES_RELEASED, RULE_VIOLATIONS)
+    )
     needs_people |= release.related is not None
     people = {side: storage.table(side) for side in SPLIT_STAGES} if needs_people else {}
     contents = {side: content for side, (_, content) in people.items()}

@@ -24,6 +24,7 @@ from typing import Any, TypeVar, cast
 import dagster as dg
 
 from privacy_assets.columns.safe_names import class_name
+from privacy_assets.disclosure.text_shapes import shape_of
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.kernels.compilation_progress import reported_to
 from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
@@ -86,6 +87,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
             call_guarded(events.close, private_path, what)
             raise
         finally:
+            shape_of.cache_clear()
             # Dagster then prints its traceback, which contains only the names of the checks.
             if refused:
                 log_openly(context, " ".join(refused), logging.ERROR)

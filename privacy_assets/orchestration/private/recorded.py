@@ -13,6 +13,7 @@ from privacy_assets.orchestration.shown.metadata import FINGERPRINT, RELEASE_DIR
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
 UNIT = "privacy_assets/unit"
+CONTROL_PLAN = "control_plan"
 _PAGE = 50
 
 
@@ -47,8 +48,8 @@ class Recorded:
         partitions.
     made_with : dict
         Settings it was made with.
-    unit : object
-        What a run found out about whose the rows are; None if nothing is recorded.
+    unit, control_plan : object
+        What a run found out about whose the rows are, and about the split; None if nothing is recorded.
     """
 
     def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
@@ -63,7 +64,8 @@ class Recorded:
         metadata = materialization.metadata if materialization else {}
         self.made_of: dict[str, str] = _json(metadata.get(MADE_OF)) or {}
         self.made_with: Any = _json(metadata.get(MADE_WITH))
-        self.unit: Any = None if self.run_id is None else _json(metadata.get(UNIT))
+        found = {} if self.run_id is None else metadata
+        self.unit, self.control_plan = (_json(found.get(name)) for name in (UNIT, CONTROL_PLAN))
 
 
 def keyed_result(event: Any, keyed: Callable[[str], str]) -> Any:

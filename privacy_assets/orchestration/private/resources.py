@@ -35,6 +35,7 @@ from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import kept_key, locked, make_private_directory
+from privacy_assets.storage.fingerprint import keep_fingerprint
 from privacy_assets.storage.histories import add_to_history, read_history
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class PrivateParquetIOManager(dg.UPathIOManager):
                     f"The content stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it "
                     "was overwritten, or a run was interrupted. Materialize the asset again."
                 )
+            if recorded.version_is_content and artifact.kind == TABLE_KIND:
+                keep_fingerprint(artifact.frames[TABLE_KIND], artifact.digest)
             return _content(artifact)
 
         return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")

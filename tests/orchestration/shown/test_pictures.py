@@ -17,7 +17,7 @@ pytestmark = pytest.mark.pictures
 )
 def test_the_name_of_a_column_stays_text(name):
     drawn = draw_information_loss({name: 0.25})
-    markdown = as_markdown(drawn)
+    markdown = as_markdown(drawn.picture())
     inside, encoded = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(\S+)\)", markdown, re.DOTALL).groups()
     assert base64.b64decode(encoded).startswith(b"\x89PNG")
     assert re.sub(r"\\(.)", r"\1", inside) == f"{' '.join(name.split())} lost 25.0% of its precision."
@@ -27,7 +27,7 @@ def test_the_name_of_a_column_stays_text(name):
 
 
 def test_pictures_are_shown_by_their_names():
-    shown = picture_metadata({"loss": draw_information_loss({"age": 0.0})})
+    shown = picture_metadata({"loss": draw_information_loss({"age": 0.0}).picture()})
     assert list(shown) == ["loss"]
     assert shown["loss"].value.startswith("![No column lost precision.](data:image/png;base64,")
     assert len(shown["loss"].value) < 40_000
