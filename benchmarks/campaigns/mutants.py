@@ -34,6 +34,7 @@ RUNS, RECORDS = "tests/orchestration/test_gate_holds.py", "tests/orchestration/t
 ANONYMIZED, BUDGET = "tests/orchestration/test_anonymized_release.py", "tests/orchestration/test_budget_reset.py"
 LEAVING, DISCLOSED = "tests/orchestration/test_leaving_columns.py", "tests/orchestration/test_disclosure.py"
 KEYS, TIED = "tests/columns/test_unit_keys.py", "tests/anonymity/test_links.py"
+KEPT = "tests/storage/test_fingerprint.py -k kept"
 INVENTED = "tests/orchestration/test_synthetic_person.py"
 UNIT, DECLARED = "tests/contract/test_unit.py", "tests/disclosure/test_declared_unit.py"
 SCORED, PERMUTED = "tests/disclosure/test_scores.py", "tests/disclosure/test_permutation_test.py"
@@ -443,6 +444,8 @@ MUTANTS = (
         ("        file.flush()\n        os.fsync(file.fileno())\n", "        file.flush()\n", DURABLE),
         ("        file.flush()\n        os.fsync(descriptor)\n", "        file.flush()\n", DURABLE),
         ("    try:\n        os.fsync(descriptor)\n", "    try:\n        pass\n", DURABLE),
+        ("hashlib.sha256(own.png).hexdigest()]", "len(own.png)]", "tests/storage/test_artifact_files.py -k pictures"),
+        ("return digest if of is not None and of() is table else", "return digest if of else", KEPT),
     ),
     *_of(
         "synthesis",

@@ -47,7 +47,7 @@ def test_pictures_are_stored_with_their_words_and_all_of_it_is_hashed(tmp_path):
     write_artifact(tmp_path / "stored", artifact)
     read = read_artifact(tmp_path / "stored")
     assert read.pictures == {"sizes": picture}
-    others = [replace(picture, **changed) for changed in ({"text": ""}, {"png": b"x"}, {"title": ""})]
+    others = [replace(picture, **changed) for changed in ({"text": ""}, {"png": b"\x88PNG"}, {"title": ""})]
     changed = [{}, {"other": picture}, *({"sizes": each} for each in others)]
     digests = [replace(artifact, pictures=each).digest for each in changed]
     assert len({read.digest, *digests}) == 6
