@@ -14,18 +14,14 @@ from privacy_assets.anonymization.anonymize import check_columns, check_size, cl
 from privacy_assets.anonymization.class_labels import (
     CLASSES_AT_A_TIME,
     ClassLabels,
-    GivenLabels,
-    IntervalLabels,
-    SetLabels,
     labels_in_blocks,
 )
-from privacy_assets.anonymization.class_statistics import Classes
 from privacy_assets.anonymization.classes_by_cuts import CodedTable, class_of_leaves, cut_table, cut_tree_of
 from privacy_assets.anonymization.cut_tree import CutTree
-from privacy_assets.anonymization.labels import centroid_column, require_free_names
+from privacy_assets.anonymization.labels import require_free_names
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
-from privacy_assets.anonymization.release import Cells, cells_of, describe_release
-from privacy_assets.anonymization.sensitive_values import SensitiveValues
+from privacy_assets.anonymization.release import cells_of, describe_release, label_classes
+from privacy_assets.anonymization.sensitive_values import in_one_list, require_everybody
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
@@ -113,7 +109,7 @@ def anonymize_coded(
     sizes = classes.sizes
     n_classes = len(sizes)
     cells = cells_of(tree, settings)
-    labels = _labels_of(coded.dimensions, classes, settings, cells)
+    labels = label_classes(coded.dimensions, classes, settings, cells, {})
     model, frame, stats = describe_release(
         list(columns),
         coded.dimensions,
@@ -143,38 +139,20 @@ def anonymize_coded(
     )
 
 
-def _labels_of(
-    dimensions: list[Dimension], classes: Classes, settings: AnonymizeSettings, cells: Cells | None
-) -> dict[str, ClassLabels]:
-    """Prepare the labels of each quasi-identifier."""
-    labels: dict[str, ClassLabels] = {}
-    for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
-        name = dimension.scale.name
-        if settings.output == "centroid":
-            by_class = np.arange(len(classes.sizes))
-            centers = centroid_column(own, dimension.codes[classes.records], classes.edges, by_class)
-            labels[name] = GivenLabels({name: centers})
-        elif dimension.scale.is_ordered:
-            labels[name] = IntervalLabels.of(own, None if cells is None else (cells[0][:, j], cells[1][:, j]))
-        else:
-            labels[name] = SetLabels.of(own)
-    return labels
-
-
 def _coded_table(columns: Mapping[str, CodedColumn], settings: AnonymizeSettings) -> CodedTable:
     """Read the columns that the anonymization needs, as `code_table` does."""
     dimensions = _dimensions(columns, settings.quasi_identifiers)
     if settings.output == "labels":
         hidden = {*settings.direct_identifiers, settings.subject, *settings.quasi_identifiers}
         require_free_names([each.scale for each in dimensions], [name for name in columns if name not in hidden])
-    n_columns = len(dimensions)
+    n_columns, n_rows = len(dimensions), len(next(iter(columns.values())))
     people = None if settings.subject is None else _people(columns[settings.subject], settings.subject)
     return CodedTable(
         dimensions,
         [None] * n_columns,
         [each.codes for each in dimensions],
         [None] * n_columns,
-        _sensitive_values(columns, settings.sensitive),
+        in_one_list(settings.sensitive, _dimensions(columns, settings.sensitive, spelled_alike), n_rows),
         people,
     )
 
@@ -197,25 +175,9 @@ def _dimensions(
     return found
 
 
-def _sensitive_values(columns: Mapping[str, CodedColumn], names: tuple[str, ...]) -> SensitiveValues:
-    dimensions = _dimensions(columns, names, spelled_alike)
-    first = np.cumsum([0, *(each.scale.n_values for each in dimensions)]).astype(np.int64)
-    n_rows = len(next(iter(columns.values())))
-    codes = np.zeros((n_rows, len(dimensions)), np.int32)
-    for place, each in enumerate(dimensions):
-        codes[:, place] = each.codes
-        codes[:, place] += np.int32(first[place])
-    return SensitiveValues(names, codes, first, np.array([each.scale.is_ordered for each in dimensions], np.bool_))
-
-
 def _people(column: CodedColumn, name: str) -> NDArray[np.int32]:
     is_missing = column.distinct.isna().to_numpy()
-    if is_missing.any():
-        n_missing = int(is_missing[column.codes].sum())
-        raise InvalidTableError(
-            f"{n_missing} rows have no value in the subject column {name!r}. Expected the person of every row. "
-            "Nothing was anonymized; drop those rows, or give them a person."
-        )
+    require_everybody(int(is_missing[column.codes].sum()) if is_missing.any() else 0, name)
     # The distinct values are in order of their first appearance.
     return column.codes.astype(np.int32)
 

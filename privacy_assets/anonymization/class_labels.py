@@ -1,7 +1,7 @@
-"""Labels that are made for some classes at a time, so that the labels of all classes are never in memory at once.
+"""Labels that are made for some classes at a time, so that the labels of all classes need not be in memory at once.
 
-They are the columns that :mod:`~privacy_assets.anonymization.labels` makes at once. Only positions are kept per class:
-those of the ends of an interval among the ends that occur, and those of the values of a set. Arrow joins the texts.
+Only positions are kept per class: those of the ends of an interval among the ends that occur, and those of the values
+of a set. Arrow joins the texts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,11 @@ class IntervalLabels:
 
     @classmethod
     def of(cls, own: Generalization, cells: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> Self:
-        """Prepare the labels of classes, or of their regions; see `generalized_columns`."""
+        """Prepare the labels of classes.
+
+        With ``cells``, the smallest and largest code of the region of each class are released instead of the values
+        that occur in it.
+        """
         if cells is not None:
             own = widened(own, *cells)
         scale, has_known = own.scale, own.has_known

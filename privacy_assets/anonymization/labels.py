@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
@@ -93,21 +92,6 @@ def texts_of(scale: Scale) -> list[str]:
     return values.tolist() if scale.kind == "text" else [str(value) for value in values]
 
 
-def generalized_columns(
-    generalization: Generalization, rows: NDArray[np.int64], cells: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-) -> dict[str, pd.Series[Any]]:
-    """Make the released columns of one quasi-identifier from the class of each released row.
-
-    With ``cells``, the smallest and largest code of the region of each class are released instead of the values that
-    occur in it; sets are released as they occur.
-    """
-    if not generalization.scale.is_ordered:
-        return _set_columns(generalization, rows)
-    if cells is not None:
-        generalization = widened(generalization, *cells)
-    return _interval_columns(generalization, rows, is_cell=cells is not None)
-
-
 def widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]) -> Generalization:
     """Return the values in the region of each class, in place of those that occur in it."""
     has_known = own.has_known
@@ -117,37 +101,6 @@ def widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]
         np.where(has_known, np.maximum(high, own.high), -1),
     )
     return Generalization(own.scale, low, high, own.has_missing, own.first, own.values)
-
-
-def _interval_columns(
-    generalization: Generalization, rows: NDArray[np.int64], *, is_cell: bool
-) -> dict[str, pd.Series[Any]]:
-    scale = generalization.scale
-    example, which = generalization.distinct()
-    has_known = generalization.has_known[example]
-    low = np.minimum(generalization.low[example], max(scale.n_known - 1, 0))
-    high = np.maximum(generalization.high[example], 0)
-    has_missing = generalization.has_missing[example]
-    lows, highs, low_texts, high_texts = interval_ends(scale, low, high, is_cell=is_cell)
-    closing = "]" if scale.is_closed else ")"
-    labels = []
-    for i in range(len(example)):
-        label = ""
-        if has_known[i]:
-            is_single = low_texts[i] == high_texts[i] or (low[i] == high[i] and not is_cell)
-            label = low_texts[i] if is_single else f"[{low_texts[i]}, {high_texts[i]}{closing}"
-        if has_missing[i]:
-            label = f"{label} or {MISSING_LABEL}" if label else MISSING_LABEL
-        labels.append(label)
-    group = which[rows]
-    columns = {
-        scale.name: repeated_text(labels, group),
-        scale.name + LOW: typed_ends(scale, lows, has_known, group),
-        scale.name + HIGH: typed_ends(scale, highs, has_known, group),
-    }
-    if scale.has_missing:
-        columns[scale.name + MISSING] = pd.Series(has_missing[group])
-    return columns
 
 
 def interval_ends(
@@ -217,25 +170,6 @@ def typed_ends(
                 return pd.Series(whole[group])
             return pd.Series(pd.arrays.IntegerArray(whole[group], ~has_known[group]))
     return pd.Series(np.where(has_known, ends, np.nan)[group])
-
-
-def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dict[str, pd.Series[Any]]:
-    scale = generalization.scale
-    example, which = generalization.distinct()
-    texts = texts_of(scale)
-    # Each value is converted once, regardless of the number of classes with it.
-    quoted = [*quote_all(texts), MISSING_LABEL]
-    dumped = [*map(encode_basestring, texts), "null"]
-    sizes = np.diff(generalization.first)[example]
-    ends = np.cumsum(sizes)
-    places = np.arange(sizes.sum()) + np.repeat(generalization.first[example] - ends + sizes, sizes)
-    codes = np.take(generalization.values, places).tolist()
-    pairs = list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
-    in_label, in_list = [quoted[code] for code in codes], [dumped[code] for code in codes]
-    labels = [in_label[begin] if end - begin == 1 else f"{{{', '.join(in_label[begin:end])}}}" for begin, end in pairs]
-    lists = [f"[{', '.join(in_list[begin:end])}]" for begin, end in pairs]
-    group_of_row = which[rows]
-    return {scale.name: repeated_text(labels, group_of_row), scale.name + VALUES: repeated_text(lists, group_of_row)}
 
 
 def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
 from pandas.api.extensions import ExtensionArray
 
+from privacy_assets.anonymization.class_labels import ClassLabels, GivenLabels, IntervalLabels, SetLabels
 from privacy_assets.anonymization.class_statistics import Classes, describe_classes, measure
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.information_loss import class_widths, entropy_of_labels, non_uniform_entropy
@@ -19,7 +21,6 @@ from privacy_assets.anonymization.labels import (
     MISSING,
     VALUES,
     centroid_column,
-    generalized_columns,
     repeated_text,
     widened,
 )
@@ -49,9 +50,11 @@ def release(
     ``nodes`` has the labels of the quasi-identifiers that are released as nodes of their hierarchies.
     """
     nodes = nodes or {}
-    class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
     cells = cells_of(tree, settings)
-    generalized = label_classes(dimensions, classes, settings, cells, nodes)
+    by_class = np.arange(len(classes.sizes))
+    labels = label_classes(dimensions, classes, settings, cells, nodes)
+    generalized = {name: _as_categories(own.columns(by_class)) for name, own in labels.items()}
+    class_of_row = np.repeat(by_class, classes.sizes)
     hidden = {*settings.direct_identifiers, settings.subject}
     # Only released rows: the others must not affect the result.
     others = {
@@ -61,8 +64,8 @@ def release(
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    labels = hash_rows((own[name] for name, own in generalized.items()), len(classes.sizes), settings.seed)
-    hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
+    of_class = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
+    hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     # Equal rows by their position, so that nothing depends on how the classes were found.
     order = np.lexsort((classes.records, hashes))
     records, class_of_released = classes.records[order], class_of_row[order]
@@ -91,21 +94,28 @@ def label_classes(
     settings: AnonymizeSettings,
     cells: Cells | None,
     nodes: Mapping[str, NodeLabels],
-) -> dict[str, dict[str, pd.Series[Any]]]:
-    """Make the released columns of each quasi-identifier, with one row per class."""
+) -> dict[str, ClassLabels]:
+    """Prepare the labels of each quasi-identifier."""
     by_class = np.arange(len(classes.sizes))
-    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
-    for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+    labels: dict[str, ClassLabels] = {}
+    for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
         name = dimension.scale.name
         if name in nodes:
-            generalized[name] = {name: repeated_text(nodes[name].labels, by_class)}
+            labels[name] = GivenLabels({name: repeated_text(nodes[name].labels, by_class)})
         elif settings.output == "centroid":
-            codes = dimension.codes[classes.records]
-            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
+            centers = centroid_column(own, dimension.codes[classes.records], classes.edges, by_class)
+            labels[name] = GivenLabels({name: centers})
+        elif dimension.scale.is_ordered:
+            labels[name] = IntervalLabels.of(own, None if cells is None else (cells[0][:, j], cells[1][:, j]))
         else:
-            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
-            generalized[name] = generalized_columns(generalization, by_class, own_cells)
-    return generalized
+            labels[name] = SetLabels.of(own)
+    return labels
+
+
+def _as_categories(columns: dict[str, pd.Series[Any]]) -> dict[str, pd.Series[Any]]:
+    """Return the columns of a label with its texts as categories, which repeat in the rows of a class."""
+    is_text = {name: types.is_string_dtype(own.dtype) for name, own in columns.items()}
+    return {name: own.astype("category") if is_text[name] else own for name, own in columns.items()}
 
 
 def describe_release(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, NO_L, RECURSIVE, Models, values_hold
-from privacy_assets.anonymization.quasi_identifiers import read_dimensions
+from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.display.numbers import against
@@ -48,9 +49,13 @@ class SensitiveValues(NamedTuple):
 
 def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValues:
     """Read the sensitive columns, texts in one spelling."""
-    dimensions = read_dimensions(table[list(names)].apply(spelled_alike), names)
+    return in_one_list(names, read_dimensions(table[list(names)].apply(spelled_alike), names), len(table))
+
+
+def in_one_list(names: tuple[str, ...], dimensions: Sequence[Dimension], n_rows: int) -> SensitiveValues:
+    """Put the values of sensitive columns into one list."""
     first = np.cumsum([0, *(d.scale.n_values for d in dimensions)]).astype(np.int64)
-    codes = np.zeros((len(table), len(dimensions)), np.int32)
+    codes = np.zeros((n_rows, len(dimensions)), np.int32)
     for v, dimension in enumerate(dimensions):
         codes[:, v] = dimension.codes
         codes[:, v] += np.int32(first[v])
@@ -65,13 +70,17 @@ def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
         raise InvalidTableError(
             f"The subject column {subject!r} has values that cannot be compared. Expected one value per person."
         ) from None
-    n_missing = int((codes < 0).sum())
+    require_everybody(int((codes < 0).sum()), subject)
+    return codes.astype(np.int32)
+
+
+def require_everybody(n_missing: int, subject: str) -> None:
+    """Refuse rows without a person."""
     if n_missing:
         raise InvalidTableError(
             f"{n_missing} rows have no value in the subject column {subject!r}. Expected the person of every row. "
             "Nothing was anonymized; drop those rows, or give them a person."
         )
-    return codes.astype(np.int32)
 
 
 def make_models(settings: AnonymizeSettings, values: SensitiveValues) -> Models:
