@@ -20,7 +20,8 @@ Re-identification is left out by default (``reidentification.py`` has it).
 In one process, the peak of a step includes memory that earlier steps freed and the process kept. With
 ``--step-processes`` each step has a separate process, as with Dagster's multiprocess executor: its peak is that of
 the step alone, and its CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then.
-The bars on memory apply to these peaks, all others to the run in one process. The exit code is 1 if a bar is missed.
+The bars on memory apply to these peaks, as do the lines of the check `enough_memory` (also with `--columns 8`); all
+others apply to the run in one process. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -57,6 +58,9 @@ RATIO_BAR, EXPONENT_BAR, FINGERPRINT_BAR, ADMIT_BAR = 5.0, 1.1, 3.0, 2.5
 PEAK_BAR_MIB, LARGEST_PEAK_BAR_MIB = 1.2e9 / 2**20, 12e9 / 2**20
 LARGE = 500_000
 """From here on, fixed costs are small, and a bar on a ratio is checked."""
+
+FEWEST_ROWS_OF_LINE = 400_000
+"""From here on, the lines of `enough_memory` are checked."""
 
 REASON = "generated for a benchmark, no person decided"
 CONTRACT: dict[str, dict[str, Any]] = {
@@ -125,10 +129,23 @@ def generate(n_rows: int, seed: int = 0):
 
 
 class Asked(NamedTuple):
-    """The optional parts of the release, or not."""
+    """The optional parts of the release, or not, and the number of its columns."""
 
     reidentification: bool
     synthetic_side: bool
+    columns: int = len(CONTRACT) - 1
+
+    @property
+    def contract(self) -> dict[str, dict[str, Any]]:
+        """The person, and every second column or all, in their order, so that kinds and roles stay mixed."""
+        names = list(CONTRACT)[1:]
+        kept = sorted(names, key=lambda name: (names.index(name) % 2, names.index(name)))[: self.columns]
+        return {name: own for name, own in CONTRACT.items() if name == "patient" or name in kept}
+
+
+def write_table(n_rows: int, root: Path, asked: Asked) -> None:
+    """Write a table with the columns that are asked for."""
+    generate(n_rows)[list(asked.contract)].to_parquet(root / "people.parquet", index=False)
 
 
 def definitions(root: Path, asked: Asked):
@@ -150,7 +167,7 @@ def definitions(root: Path, asked: Asked):
         limits.append(Limit("max_reidentification_probability", 1 / K))
     return build_release_definitions(
         NAME,
-        contract={"columns": CONTRACT},
+        contract={"columns": asked.contract},
         # The small table of the warm-up may be released, although copies of many of its people would go unnoticed.
         policy=Policy(tuple(limits), RequiredSettings(detectable_share=None)),
         source=TableFile(str(root / "people.parquet")),
@@ -403,10 +420,10 @@ def child_with_step_processes(n_rows: int, asked: Asked) -> None:
     """Measure each step of one number of rows in a process of its own; print the figures as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         # Whatever is compiled here is in Numba's cache for the processes of the steps.
-        generate(WARM_UP_ROWS).to_parquet(Path(folder) / "people.parquet", index=False)
+        write_table(WARM_UP_ROWS, Path(folder), asked)
         run(Path(folder), asked)
     with tempfile.TemporaryDirectory() as folder:
-        generate(n_rows).to_parquet(Path(folder) / "people.parquet", index=False)
+        write_table(n_rows, Path(folder), asked)
         give_back_memory()
         steps = run_step_processes(Path(folder), asked)
     print(json.dumps({"steps": steps}))
@@ -417,10 +434,10 @@ def child(n_rows: int, asked: Asked, profile: Path | None) -> None:
     inside = KernelClock()
     inside.watch_every_module()
     with tempfile.TemporaryDirectory() as folder:
-        generate(WARM_UP_ROWS).to_parquet(Path(folder) / "people.parquet", index=False)
+        write_table(WARM_UP_ROWS, Path(folder), asked)
         run(Path(folder), asked)
     with tempfile.TemporaryDirectory() as folder:
-        generate(n_rows).to_parquet(Path(folder) / "people.parquet", index=False)
+        write_table(n_rows, Path(folder), asked)
         profiler = cProfile.Profile()
         inside.seconds = 0.0
         start = time.process_time()
@@ -443,6 +460,7 @@ def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
     arguments += ["--reidentification"] if options.reidentification else []
     arguments += ["--synthetic-side"] if options.synthetic_side else []
     arguments += ["--step-processes"] if options.step_processes else []
+    arguments += ["--columns", str(options.columns)]
     arguments += ["--profile", str(options.profile)] if options.profile else []
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -513,13 +531,22 @@ def check_exponents(measured: Measurements, seconds: dict[int, float]) -> None:
         measured.check(f"exponent from {small:,} to {large:,} rows at most {EXPONENT_BAR}", exponent <= EXPONENT_BAR)
 
 
-def check_memory(measured: Measurements, found: dict[int, dict[str, Any]]) -> None:
+def check_memory(measured: Measurements, found: dict[int, dict[str, Any]], n_columns: int) -> None:
+    from privacy_assets.pipeline.memory_of_stages import BYTES_PER_CELL, FLOOR, WIDEST_MEASURED
+
     for n_rows, own in found.items():
         peaks = {step: peak for step, (_, peak) in own["steps"].items()}
         measured.keep(**{f"{step}_peak_mib_{n_rows}": peak for step, peak in peaks.items()})
         if n_rows >= LARGE:
             most = PEAK_BAR_MIB if n_rows <= ROWS[-1] else LARGEST_PEAK_BAR_MIB
             measured.check(f"{n_rows:,} rows: no step above {most:,.0f} MiB", max(peaks.values()) <= most)
+        for step in BYTES_PER_CELL.keys() & peaks if n_rows >= FEWEST_ROWS_OF_LINE else ():
+            line = (FLOOR + n_rows * n_columns * BYTES_PER_CELL[step]) / 2**20
+            what = f"{n_rows:,} rows: {step} needs the {line:,.0f} MiB of enough_memory but for a tenth"
+            is_right = line <= 1.1 * peaks[step]
+            if n_rows >= MOST_ROWS and n_columns == WIDEST_MEASURED:
+                what, is_right = f"{what}, and at most as much more", is_right and line >= 0.9 * peaks[step]
+            measured.check(what, is_right)
     check_exponents(
         measured, {n_rows: sum(spent for spent, _ in own["steps"].values()) for n_rows, own in found.items()}
     )
@@ -532,11 +559,12 @@ def main() -> int:
     parser.add_argument("--reidentification", action="store_true", help="also limit and assess re-identification")
     parser.add_argument("--synthetic-side", action="store_true", help="no anonymized records and their release")
     parser.add_argument("--step-processes", action="store_true", help="a process for each step, to measure memory")
+    parser.add_argument("--columns", type=int, default=len(CONTRACT) - 1, help="columns besides the person")
     parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     add_json_option(parser)
     options = parser.parse_args()
-    asked = Asked(options.reidentification, options.synthetic_side)
+    asked = Asked(options.reidentification, options.synthetic_side, options.columns)
     if options.child and options.step_processes:
         child_with_step_processes(options.child, asked)
         return 0
@@ -545,8 +573,11 @@ def main() -> int:
         return 0
     sizes = [*options.rows, *([MOST_ROWS] if options.five_million else [])]
     measured = Measurements("pipeline", options)
-    check = check_memory if options.step_processes else check_bars
-    check(measured, {n_rows: measure(n_rows, options) for n_rows in sizes})
+    found = {n_rows: measure(n_rows, options) for n_rows in sizes}
+    if options.step_processes:
+        check_memory(measured, found, options.columns + 1)
+    else:
+        check_bars(measured, found)
     return measured.finish()
 
 

@@ -320,6 +320,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "source_keeps_its_contract",
         "rows_belong_to_the_declared_people",
         "no_identifying_column_leaves_undecided",
+        "enough_memory",
         "no_person_is_on_both_sides",
         "synthetic_keeps_the_contract",
         "privacy_risk_score_is_below_its_limit",

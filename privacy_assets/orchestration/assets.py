@@ -33,6 +33,7 @@ from privacy_assets.orchestration.column_checks import (
 )
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata, train_fraction_of
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
+from privacy_assets.orchestration.memory_check import check_memory, memory_check
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
 from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL
@@ -85,6 +86,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             blocking_check(release, "source", check, CHECKS_OF_STAGES[check]),
             unit_check(release, "source"),
             columns_check(release, "source"),
+            memory_check(release),
         ],
     )
     @guarded
@@ -380,6 +382,8 @@ def _admitted(
         yield from check_unit(release, stage, each)
     if sides:
         yield from check_columns(release, stage, table, sides)
+    if stage == "source":
+        yield check_memory(release, table)
     more = {name: own for each in examined for name, own in _recorded_unit(each).items()}
     yield stored_table(release, stage, table, made, made_of, describe(table) | more)
     return table

@@ -1,14 +1,17 @@
-"""Return of freed memory to the system, instead of keeping it for later."""
+"""Return of freed memory to the system, instead of keeping it for later, and how much of it there is."""
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 Item = TypeVar("Item")
+GROUPS, GROUP_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 @contextmanager
@@ -46,3 +49,18 @@ def _trim() -> Callable[[int], int]:
     except (OSError, TypeError, AttributeError):
         return lambda _: 0
     return trim
+
+
+def memory_limit(groups: Path = GROUPS, root: Path = GROUP_ROOT) -> int:
+    """Return how many bytes this process may use: the lowest limit of its control groups, or all of the machine."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    lines = groups.read_text().splitlines() if groups.exists() else []
+    for kinds, own in (line.split(":", 2)[1:] for line in lines):
+        if kinds in ("", "memory"):
+            top, name = (root / "memory", "memory.limit_in_bytes") if kinds else (root, "memory.max")
+            place = top / own.lstrip("/")
+            # A container may see only its own group, at the top. Without a limit, there is no number.
+            for each in (place, *place.parents[: len(Path(own).parts) - 1]):
+                with suppress(OSError, ValueError):
+                    limits.append(int((each / name).read_text()))
+    return min(limits)

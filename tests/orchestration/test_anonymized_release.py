@@ -139,6 +139,7 @@ def test_the_source_alone_is_anonymized_verified_and_released(project):
         "source_keeps_its_contract",
         "rows_belong_to_the_declared_people",
         "no_identifying_column_leaves_undecided",
+        "enough_memory",
         "every_class_has_at_least_k_records",
         SMALLEST,
         "share_in_homogeneous_classes_is_at_most_its_limit",

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from privacy_assets.storage import memory
-from privacy_assets.storage.memory import give_back_memory, memory_of_the_system
+from privacy_assets.storage.memory import give_back_memory, memory_limit, memory_of_the_system
 
 STATUS = Path("/proc/self/status")
 
@@ -44,3 +44,28 @@ def test_another_c_library_is_left_alone(monkeypatch):
         give_back_memory()
     finally:
         memory._trim.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        ("0::/\n", {"memory.max": "1000000\n"}, 1_000_000),
+        ("0::/\n", {"memory.max": "max\n"}, None),
+        ("0::/\n", {}, None),
+        ("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": "2000000", "memory.max": "3000000"}, 2_000_000),
+        ("3:cpu:/a\n2:memory:/docker/x\n", {"memory/memory.limit_in_bytes": "4000000"}, 4_000_000),
+        ("2:memory:/a\n", {"memory/a/memory.limit_in_bytes": str(2**63 - 4096)}, None),
+        (None, {}, None),
+    ],
+)
+def test_the_limit_is_the_lowest_of_the_control_groups_or_the_memory_of_the_machine(tmp_path, groups, files, limit):
+    root = tmp_path / "groups"
+    for name, text in {**files, "elsewhere/memory.max": "1"}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (tmp_path / "memory.max").write_text("5")  # Above the top.
+    own = tmp_path / "cgroup"
+    if groups is not None:
+        own.write_text(groups)
+    whole = int(re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())[1]) * 1024
+    assert memory_limit(own, root) == (whole if limit is None else limit)

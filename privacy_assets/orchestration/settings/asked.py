@@ -194,6 +194,12 @@ class Release:
         "does not change the release.",
         {"spark": {"remote": "sc://spark:15002"}},
     )
+    memory: str | None = setting(
+        None,
+        "Memory of the process of a step, in MiB, GiB or TiB. A source too large for a later stage fails the check "
+        "enough_memory. By default the limit of the control group of the step that admits it, or all of the machine.",
+        "16 GiB",
+    )
     report: ReportSettings | None = setting(None, "What is measured for the report.", {"column_changes": 0})
     monitoring: MonitoringSettings | None = setting(
         None, "How the release is monitored between its runs; by default it is not monitored.", {"drift_limit": 0.2}

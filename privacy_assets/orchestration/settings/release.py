@@ -42,6 +42,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
+from privacy_assets.pipeline.memory_of_stages import bytes_of
 from privacy_assets.pipeline.settings.privacy_budget import PrivacyBudget
 from privacy_assets.pipeline.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.pipeline.settings.utility import ReportSettings, UtilitySettings, worth_stage
@@ -148,6 +149,7 @@ class ReleaseSettings(Release):
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
         _check_owners(self.owners)
+        bytes_of(self.memory)
         self._check_signing()
         self._check_approvers()
         if self.is_split and (self.source is None) != isinstance(self.split, GivenSplit):

@@ -248,6 +248,11 @@ CASES = {
         {"rows_per_part": 10},
         "rows_per_part is 10. Expected a whole number of at least 1,000",
     ),
+    "PrivacyReleaseComponent.memory": (
+        {"memory": "1.5 GiB"},
+        {"memory": "16 GB"},
+        "memory is '16 GB'. Expected a number of MiB, GiB or TiB, such as 16 GiB. Nothing was admitted.",
+    ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
     "PrivacyReleaseComponent.approvers": (
         {"approvers": APPROVERS},

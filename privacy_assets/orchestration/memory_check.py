@@ -1,0 +1,76 @@
+"""The check of the source that later stages have enough memory, before any of them has run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.display.numbers import number
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.orchestration.stages import blocking_check
+from privacy_assets.pipeline.memory_of_stages import UNITS, bytes_of, memory_needed
+from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION
+from privacy_assets.storage.memory import memory_limit
+
+MEMORY_CHECK: Final = "enough_memory"
+DESCRIPTION = "Each later stage whose memory was measured accepts as many rows as the source has."
+MEASURED_METHOD: Final = "gaussian_copula"
+ADVICE: Final = (
+    "Give the steps more memory, release by partitions, or leave out columns. If steps run elsewhere with more, state "
+    "it: memory."
+)
+
+
+def memory_check(release: ReleaseSettings) -> dg.AssetCheckSpec:
+    """Return the spec of the check."""
+    return blocking_check(release, "source", MEMORY_CHECK, DESCRIPTION)
+
+
+def check_memory(release: ReleaseSettings, source: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return the check: an error if a stage needs more memory by what was measured, a warning if by extrapolation."""
+    memory = bytes_of(release.memory) or memory_limit()
+    is_measured = dict([*_synthetic_stages(release), *_anonymized_stages(release)])
+    needed = {stage: memory_needed(stage, source, memory) for stage in is_measured}
+    blocking = [stage for stage, own in needed.items() if is_measured[stage] and own.at_least > memory]
+    doubtful = [stage for stage, own in needed.items() if own.expected > memory]
+    found = f"{len(source):,} rows of {source.shape[1]} columns"
+    said = f"{found}; {_in_gib(memory)} are enough for every stage whose memory was measured."
+    if blocking or doubtful:
+        worst = max(blocking or doubtful, key=lambda stage: needed[stage].expected)
+        accepted, lacks = needed[worst].rows_accepted, _in_gib(needed[worst].expected)
+        said = f"{found}; {worst} accepts about {accepted:,} with {_in_gib(memory)}, and needs about {lacks}. {ADVICE}"
+        said += "" if blocking else " This is an extrapolation from other columns or settings, so nothing is stopped."
+    return dg.AssetCheckResult(
+        check_name=MEMORY_CHECK,
+        asset_key=release.key("source"),
+        passed=not (blocking or doubtful),
+        severity=dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN,
+        metadata={f"rows_accepted_by_{stage}": own.rows_accepted for stage, own in needed.items()},
+        description=said,
+    )
+
+
+def _synthetic_stages(release: ReleaseSettings) -> Iterator[tuple[str, bool]]:
+    made = release.synthetic
+    if made is None:
+        return
+    # As many synthetic records as originals, of the same columns.
+    is_alike = isinstance(made, Synthesis) and made.n_records is None and release.generalize_synthetic is None
+    yield "synthetic", is_alike and getattr(made, "method", None) == MEASURED_METHOD
+    yield from ((stage, is_alike) for stage in (MPUCC, DISCLOSURE) if release.assesses(stage))
+    yield "synthetic_release", is_alike
+
+
+def _anonymized_stages(release: ReleaseSettings) -> Iterator[tuple[str, bool]]:
+    if release.anonymized is None:
+        return
+    settings = release.generalization(release.source_of_anonymized)
+    is_alike = settings.settings.method == "mondrian" and not settings.hierarchies and not release.is_of_originals
+    stages = ("anonymized", *([REIDENTIFICATION] if release.assesses(REIDENTIFICATION) else []), "anonymized_release")
+    yield from ((stage, is_alike) for stage in stages)
+
+
+def _in_gib(n_bytes: float) -> str:
+    return f"{number(n_bytes / UNITS['GiB'])} GiB"

@@ -1,0 +1,69 @@
+"""Memory that the stages of a release need: a line in the cells of the source, measured for each stage.
+
+``benchmarks/pipeline.py --step-processes`` measures the peaks. The line is at most a tenth above each of them, and from
+5,000,000 rows on at most a tenth below; smaller tables need more than the line, because some blocks have a fixed size.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.setting_checks import require
+
+UNITS: Final = {"MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+FLOOR: Final = 300 * 2**20
+"""Bytes of Python, Dagster and compiled functions."""
+WIDEST_MEASURED: Final = 16
+"""Columns, with that of the person."""
+CELL: Final = 7.3
+"""Bytes of a mean cell of the measured table, as admitted: it has columns of every kind."""
+BYTES_PER_CELL: Final[Mapping[str, float]] = {
+    "synthetic": 21,
+    "mpucc_assessment": 30,
+    "disclosure_assessment": 46,
+    "synthetic_release": 33,
+    "anonymized": 42,
+    "reidentification_assessment": 41,
+    "anonymized_release": 33,
+}
+"""At the peak of a stage, for each cell of the source."""
+
+
+def bytes_of(memory: str | None) -> int | None:
+    """Return the bytes of a text such as ``16 GiB``; None for None.
+
+    Raises
+    ------
+    InvalidSettingError
+        If it is another text.
+    """
+    if memory is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MiB|GiB|TiB)", str(memory))
+    expected = "a number of MiB, GiB or TiB, such as 16 GiB"
+    require(found is not None, "memory", memory, expected, "Nothing was admitted.")
+    number, unit = found.groups()  # type: ignore[union-attr]
+    return int(float(number) * UNITS[unit])
+
+
+class Needed(NamedTuple):
+    """What a stage needs for a table, in bytes: by the line, and at least, by what was measured."""
+
+    expected: float
+    at_least: float
+    rows_accepted: int
+
+
+def memory_needed(stage: str, table: pd.DataFrame, memory: int) -> Needed:
+    """Return what a stage needs for a source, and how many of its rows it accepts with this memory.
+
+    More columns than were measured are an extrapolation, and cells may take less memory than the measured ones, so at
+    least the measured columns are needed, by the share of memory that the cells take.
+    """
+    (n_rows, n_columns), each = table.shape, BYTES_PER_CELL[stage]
+    cell = table.memory_usage(index=False).sum() / max(n_rows * n_columns, 1)
+    least = each * min(n_columns, WIDEST_MEASURED) * min(cell / CELL, 1)
+    accepted = max(int((memory - FLOOR) / (each * n_columns)), 0)
+    return Needed(FLOOR + n_rows * each * n_columns, FLOOR + n_rows * least, accepted)
