@@ -28,6 +28,8 @@ SPELLING: Final = "canonical/1"
 MISSING_WORDS: Final = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat"})
 """What programs write for a missing value. What people write, such as ``unknown``, may be a value."""
 LONGEST_NUMBER: Final = 39
+MAY_HAVE_TEXTS: Final = "O"
+"""Kind of the dtypes of texts, categories and objects."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d{1,3})?").fullmatch
 _SHORT_COMMA = re.compile(r"([+-]?[1-9]\d{0,2}),(\d{3})").fullmatch
@@ -96,6 +98,8 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
     Words for a missing value, such as ``none``, are keys. Without exponents, ``00e37`` is no number: it may be
     hexadecimal.
     """
+    if column.dtype.kind != MAY_HAVE_TEXTS:
+        return column
     codes, distinct = pd.factorize(column)
     spelled = _spelled(distinct.tolist(), with_exponents=with_exponents)
     return column if spelled is None else pd.Series(np.array([*spelled, None], object)[codes], column.index)
@@ -104,7 +108,7 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
 def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
     codes, distinct = pd.factorize(column)
-    spelled = _spelled(distinct.tolist())
+    spelled = _spelled(distinct.tolist()) if column.dtype.kind == MAY_HAVE_TEXTS else None
     return codes if spelled is None else np.append(pd.factorize(np.array(spelled, object))[0], -1)[codes]
 
 
@@ -137,6 +141,8 @@ def spelled_alike(column: pd.Series[Any]) -> pd.Series[Any]:
 
     Words for a missing value, such as ``none``, are values.
     """
+    if column.dtype.kind != MAY_HAVE_TEXTS:
+        return column
     try:
         codes, distinct = pd.factorize(column)
     except TypeError:  # lists and the like, which the coding step refuses
