@@ -142,6 +142,6 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
 def _pictures(release: ReleaseSettings, gathered: Gathered, decided: Sequence[Verdict]) -> Iterator[Picture]:
     """Yield the verdicts drawn, and the pictures that the stages stored."""
     yield draw_limits(decided).picture()
-    tables = release.synthetic_stage, release.anonymized_stage
+    tables, known = (release.synthetic_stage, release.anonymized_stage), gathered.found.keys() | gathered.figures
     for stage in dict.fromkeys((MPUCC, *tables, DISCLOSURE, UTILITY, REIDENTIFICATION, SEMANTIC)):
-        yield from gathered.pictures.get(stage, ()) if stage in gathered.found else ()
+        yield from gathered.pictures.get(stage, ()) if stage in known else ()

@@ -41,7 +41,6 @@ from privacy_assets.pipeline.measure import figures_in_manifest, rare_values_of,
 from privacy_assets.pipeline.related import rare_values_of_related, rule_violations_of_related
 from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.pipeline.settings.utility import worth_stage
-from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
 from privacy_assets.release.leakage import LEVEL, figures_of_disclosure
@@ -104,9 +103,6 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {str(name): value for name, value in row.items()}
         for row in as_objects.where(as_objects.notna(), None).to_dict("records")
     ]
-
-
-_ASSESSMENTS_OF_RECORDS: dict[str, Any] = {REIDENTIFICATION: ReidentificationAssessment, SEMANTIC: SemanticAssessment}
 
 
 _Assessment = TypeVar("_Assessment")
@@ -447,7 +443,9 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     stands_on = {REIDENTIFICATION: (origin, *control, *others), SEMANTIC: release.semantic_risk_stands_on}
     asked_for = _asked_for(release, anonymization)
     for name in filter(release.assesses, stands_on):
-        stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, name)
+        # Of re-identification, the report needs figures and pictures alone.
+        read_details: Any = SemanticAssessment.from_artifact if name == SEMANTIC else lambda _: None
+        stored = storage.assessment(name, read_details, name)
         if stored is not None:
             notes = {"notes": list(stored.figures.notes)} if stored.figures.notes else {}
             figures = {**stored.figures.scores, **notes}
