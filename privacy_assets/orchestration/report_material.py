@@ -59,14 +59,10 @@ def report_material(
         )
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
-    more_pictures: list[Picture] = []
-    if release.related is not None and gathered.table is not None:
-        original, _ = storage.table("original")
-        more_pictures += (
-            [] if original is None else [each.picture() for each in drawn_related(original, gathered.table)]
-        )
+    original = storage.table("original")[0] if release.related is not None and gathered.table is not None else None
+    of_rows = [] if original is None else [each.picture() for each in drawn_related(original, gathered.table)]
     return ReportMaterial(
-        pictures=(*_pictures(release, gathered, decided), *more_pictures),
+        pictures=(*_pictures(release, gathered, decided), *of_rows),
         refusals=tuple(Refusal(each.refused_at, each.found) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
