@@ -91,7 +91,8 @@ class UnitFinding:
             "of one person, or members of a household. Write this part into a column of its own",
             "part_of_the_person": f"{what} and goes with {named}: the person column may number parts of people, or "
             "people of one household one after the other",
-            "never_repeats": f"{self.column!r} has another person in every row: `one_row_per_person: true` says so",
+            "never_repeats": f"{self.column!r} never repeats, so each row counts as another person: if that is so, "
+            "declare `one_row_per_person: true`",
         }
         return said.get(self.kind, what)
 

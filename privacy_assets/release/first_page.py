@@ -187,7 +187,9 @@ def _columns(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     leaving = [each["column"] for each in manifest.get(MANIFEST_KEY, ())]
     if leaving:
         precise = "values as precise as those of the source" if is_synthetic else "the people's own values, unchanged"
-        yield "Not coarsened", f"{len(leaving):,} of these columns have {precise}: {_names(leaving)}"
+        others = [each["column"] for each in columns if each["column"] not in leaving]
+        which = f"all but {_names(others)}" if 0 < len(others) < len(leaving) / 2 else _names(leaving)
+        yield "Not coarsened", f"{len(leaving):,} of these columns have {precise}: {which}"
 
 
 def leaves_in_words(manifest: Mapping[str, Any]) -> str:

@@ -65,8 +65,8 @@ def _unanswered_of_synthetic(found: Mapping[str, Any]) -> Iterator[str]:
         if criterion.finds_copies and row["adjusted_p_value"] > LEVEL and not is_answerable(share):
             unseen_by.setdefault(_unseen(share, found["n_original"]), []).append(criterion.words)
     if unseen_by:
-        each = "; ".join(f"{whose}: {', '.join(dict.fromkeys(names))}" for whose, names in unseen_by.items())
-        yield f"{NOT_ANSWERABLE.capitalize()}, because these criteria would each miss {each}."
+        each = [f"{', '.join(dict.fromkeys(names))} ({whose} would not be seen)" for whose, names in unseen_by.items()]
+        yield f"{NOT_ANSWERABLE.capitalize()}, which has too few people for it: {'; '.join(each)}."
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -367,27 +367,31 @@ def _copied(scores: _Figures) -> str:
     share, least = scores["exposed_share"], scores.get("exposed_share_of_least_visible")
     if share >= 1:
         return "That the records have copies of everybody in the source cannot be excluded."
-    if_least = "no bound" if least is None or least >= 1 else f"at most {of_1000(least)}"
+    if_least = "any number" if least is None or least >= 1 else f"up to {of_1000(least)}"
     return (
-        f"At most {of_1000(max(share, 0.001))} people in the source have a copy among the records (95 % confidence, if "
-        f"the copied people were drawn at random; {if_least}, if they were those whose copies show least)."
+        f"At most {of_1000(max(share, 0.001))} people in the source have a copy among the records (95 % confidence), "
+        f"as far as copying strikes people at random; of people who are hardest to notice, {if_least} could be copied."
     )
 
 
 def _singled_out(scores: _Figures) -> str:
     others = scores.get("originals_singled_out_by_strangers")
-    of_others = "" if others is None else f"; records of as many other real people would for {int(1_000 * others):,}"
+    of_others = (
+        ""
+        if others is None
+        else f" Records of other real people would fit {int(1_000 * others):,} of 1,000 like that, by coincidence."
+    )
     return (
-        f"For {of_1000(scores['originals_singled_out'])} people in the source, some record fits only them by up to "
-        f"{scores['max_combo_size']} columns: somebody who knows these takes it for theirs (counted{of_others})."
+        f"For {of_1000(scores['originals_singled_out'])} people in the source (counted), some record fits only them by "
+        f"up to {scores['max_combo_size']} columns, and somebody who knows these may take it for theirs.{of_others}"
     )
 
 
 def _guessed(scores: _Figures) -> str:
     most = of_1000(max(scores["inference_interval"][1], 0.0))
     return (
-        f"At most {most} sensitive values are guessed right from the nearest record because their people are in the "
-        "source: so many more than of other people (95 % confidence)."
+        f"At most {most} sensitive values are guessed right from the nearest record only because their people are in "
+        "the source (95 % confidence); what is guessed right of people who are not does not count."
     )
 
 

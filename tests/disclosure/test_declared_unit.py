@@ -241,7 +241,10 @@ def test_a_survey_weight_is_no_person():
 def test_a_person_in_every_row_is_doubted():
     found = judged(hospital(n_rows=1)[VISITS], ["patient"])
     assert found.passed
-    assert "'patient' has another person in every row: `one_row_per_person: true` says so" in found.doubts
+    assert (
+        "'patient' never repeats, so each row counts as another person: if that is so, declare "
+        "`one_row_per_person: true`" in found.doubts
+    )
 
 
 def test_numbers_of_rows_as_people_do_not_hide_them():
