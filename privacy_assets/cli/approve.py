@@ -88,6 +88,7 @@ def _shown(path: Path, manifest: Mapping[str, Any]) -> list[str]:
     from privacy_assets.release.declaration import DECLARED
     from privacy_assets.release.gate import WAITS, Verdict
     from privacy_assets.release.manifest import REPORT_FILE
+    from privacy_assets.release.related_files import records_in_words
 
     decided = [Verdict.from_json(each) for each in manifest["verdicts"]]
     open_points = [each for each in decided if not each.passed and each.name not in WAITS]
@@ -96,7 +97,7 @@ def _shown(path: Path, manifest: Mapping[str, Any]) -> list[str]:
     waived = [each for each in decided if each.waived_by is not None]
     table = ", ".join(str(manifest[name]) for name in ("release", "stage", "partition") if manifest[name] is not None)
     return [
-        f"{table}: {manifest['n_records']:,} records, {manifest['fingerprint']}",
+        f"{table}: {records_in_words(manifest)}, {manifest['fingerprint']}",
         f"Report: {path / REPORT_FILE}",
         *(f"  {'passed' if each.passed else 'failed'}  {each.reason}" for each in decided if each.metric is not None),
         *(f"  {words}: {declared[name]}" for name, words in DECLARED.items() if name in declared),

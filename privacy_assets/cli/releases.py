@@ -66,7 +66,7 @@ def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
         for problem in found.problems:
             print(f"  - {problem}")
         return 1
-    print(f"Verified: {directory} has {found.n_records:,} records with fingerprint {found.fingerprint}.")
+    print(f"Verified: {directory} has {found.records} with fingerprint {found.fingerprint}.")
     if found.figures_withheld:
         print("Its files and its table match the manifest. The figures by which it was admitted are withheld, so the")
         print("manifest only states that they met their limits.")

@@ -18,7 +18,7 @@ from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, REIDENTIFICATION
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
-from privacy_assets.release.related_files import rows_in_words
+from privacy_assets.release.related_files import records_in_words
 from privacy_assets.release.report_criteria import not_answered
 from privacy_assets.release.report_words import (
     CHANCES,
@@ -195,7 +195,7 @@ def _columns(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def leaves_in_words(manifest: Mapping[str, Any]) -> str:
     """Say how many records leave; of related tables, how many people and rows of each table."""
     if "tables" in manifest:
-        return f"{manifest['n_records']:,} synthetic people with {rows_in_words(manifest)}"
+        return records_in_words(manifest)
     kind = "synthetic records"
     if manifest["stage"] != "synthetic":
         kind = "records of real people, in classes of people who look alike"

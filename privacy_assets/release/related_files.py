@@ -45,7 +45,9 @@ def recorded_columns(name: str, manifest: Mapping[str, Any]) -> list[str]:
     return [column.removeprefix(named(name, "")) for column in own]
 
 
-def rows_in_words(manifest: Mapping[str, Any]) -> str:
-    """Say how many rows of each child table leave."""
-    children = {name: own["rows"] for name, own in manifest["tables"].items() if name in manifest["links"]}
-    return " and ".join(f"{n:,} rows of {name}" for name, n in children.items())
+def records_in_words(manifest: Mapping[str, Any]) -> str:
+    """Say how many records a release has; of related tables, how many people, and rows of each other table."""
+    if "tables" not in manifest:
+        return f"{manifest['n_records']:,} records"
+    rows = [f"{own['rows']:,} rows of {name}" for name, own in manifest["tables"].items() if name in manifest["links"]]
+    return f"{manifest['n_records']:,} synthetic people with {' and '.join(rows)}"

@@ -19,13 +19,14 @@ from privacy_assets.display.numbers import against, in_full, number, percent, ye
 from privacy_assets.display.pictures import Picture
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import ALWAYS_STATED, DECLARED, FRACTION
-from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page, leaves_in_words
+from privacy_assets.release.first_page import MISSING, NOT_STATED, cut, first_page
 from privacy_assets.release.gate import WAITS, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, SEMANTIC, STATISTICS, UTILITY
 from privacy_assets.release.outcomes import in_words, outcome_of, page_template
 from privacy_assets.release.policy import CERTAIN_VALUES_WARN, KNOWN_ROWS, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import rate_score, rating_agrees
+from privacy_assets.release.related_files import records_in_words
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, ROWS, questions_of_the_law
 from privacy_assets.release.report_words import (
     CAVEATS,
@@ -137,7 +138,7 @@ def render_report(
         caveats=((WITHHELD_IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_criteria_table(manifest["figures"], manifest["settings"]),
         views=list(_views(manifest["figures"], manifest["settings"])),
-        leaves=leaves_in_words(manifest),
+        records=records_in_words(manifest),
         worth=worth_in_words(manifest["figures"]),
         measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
         pictures=material.pictures,

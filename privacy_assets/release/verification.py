@@ -55,7 +55,7 @@ from privacy_assets.release.received_files import (
     parse_json_object,
     read_regular,
 )
-from privacy_assets.release.related_files import recorded_columns, related_problems
+from privacy_assets.release.related_files import recorded_columns, records_in_words, related_problems
 from privacy_assets.release.released_csv import digest_of_csv
 from privacy_assets.release.signing import (
     PublicKey,
@@ -103,6 +103,8 @@ class ReleaseVerification:
         The last day before the release is to be reviewed, if it was declared.
     approvals : tuple of str
         Who approved it, when and why; whether they did is known only with the file of the approvers.
+    records : str
+        How many records it has, in words; of related tables, how many people and rows of each other table.
     """
 
     directory: Path
@@ -115,6 +117,7 @@ class ReleaseVerification:
     withdrawn: str = ""
     review_by: date | None = None
     approvals: tuple[str, ...] = ()
+    records: str = ""
 
     @property
     def is_overdue(self) -> bool:
@@ -290,6 +293,7 @@ def _verified(directory: Path, data: bytes, signature: SignatureFound, max_bytes
         signature.key_id,
         signature.trusted_key,
         are_withheld(manifest),
+        records=records_in_words(manifest),
     )
 
 

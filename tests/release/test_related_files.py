@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.cli import main
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.related import RelatedTables, artifact_of, broken_links
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
@@ -188,7 +189,7 @@ DAMAGES = {
 }
 
 
-def test_the_tables_are_one_release(released):
+def test_the_tables_are_one_release(released, capsys):
     found = verify_release(released[0], max_bytes=None)
     assert found.problems == ()
     assert (found.fingerprint, found.n_records) == (made(1).content, 60)
@@ -196,6 +197,10 @@ def test_the_tables_are_one_release(released):
     for name, table in made(1).tables.items():
         pd.testing.assert_frame_equal(frames_of(released[0])[name], table)
     assert remake_report(released[0]).page
+    n_visits, n_drugs = (len(made(1).tables[name]) for name in ("visits", "drugs"))
+    assert found.records == f"60 synthetic people with {n_visits} rows of visits and {n_drugs} rows of drugs"
+    assert main(["verify", str(released[0])]) == 0
+    assert f"has {found.records} with fingerprint {made(1).content}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", DAMAGES)

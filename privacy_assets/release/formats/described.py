@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.related_files import rows_in_words
+from privacy_assets.release.related_files import records_in_words
 
 NOT_COLLECTED: Final = "how their records were collected is not stated in the manifest"
 ROLES: Final = ("quasi_identifier", "sensitive")
@@ -31,7 +31,7 @@ def admitted_in_words(manifest: Mapping[str, Any]) -> str:
     policy = f"the policy {use_case}{' with changes' * is_changed}" if use_case else "a policy of its own"
     records = f"{manifest['n_records']:,} {manifest['stage']} records"
     if "tables" in manifest:
-        records = f"{manifest['n_records']:,} {manifest['stage']} people with {rows_in_words(manifest)}"
+        records = records_in_words(manifest)
     return f"{records}, admitted under {policy}."
 
 
