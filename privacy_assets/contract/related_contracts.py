@@ -12,7 +12,7 @@ import pandas as pd
 from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.contract.related import MOST_TABLES, NAME_OF_TABLE, PEOPLE, Child, RelatedTables, named
-from privacy_assets.errors import ContractError, InvalidSettingError
+from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 
 KEY_ROLE: Final = "key"
 """Role in a manifest of the columns that link the released tables: new numbers, of nobody."""
@@ -127,8 +127,13 @@ class RelatedContracts:
         ------
         ContractError
             If a table violates its contract; all violations are counted by table, column and check.
+        InvalidTableError
+            If there are other tables.
         """
-        without = {name: table.drop(columns=self.keys[name], errors="ignore") for name, table in tables.tables.items()}
+        keys = self.keys
+        without = {
+            name: table.drop(columns=keys.get(name, []), errors="ignore") for name, table in tables.tables.items()
+        }
         checked = self._each(without, lambda contract, table, subject: contract.admit_synthetic(table, subject))
         keyed = {
             name: table.assign(**{key: tables.tables[name][key].to_numpy() for key in self.keys[name]})
@@ -156,6 +161,11 @@ class RelatedContracts:
         tables: Mapping[str, pd.DataFrame],
         check: Callable[[TableContract, pd.DataFrame, str], pd.DataFrame],
     ) -> dict[str, pd.DataFrame]:
+        if set(tables) != set(self.tables):
+            raise InvalidTableError(
+                f"There are the tables {list(tables)}. Expected those with a contract, {list(self.tables)}. Nothing "
+                "was admitted."
+            )
         found, said, failures = {}, [], []
         for name, contract in self.tables.items():
             try:

@@ -17,6 +17,7 @@ from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit
 from privacy_assets.release.signing import SigningKey, generate_key_pair
 from privacy_assets.release.verification import verify_release
+from tests.orchestration import faster_runs
 from tests.orchestration.project import NAME, blocked_by, failure_of, refusal
 from tests.orchestration.related_project import (
     POLICY,
@@ -320,6 +321,21 @@ def test_tables_that_were_swapped_before_the_gate_are_refused(project, change, m
     assert project.everything_released() == []
 
 
+@pytest.mark.parametrize("what", ["a table less", "a table more", "another order", "another range"])
+def test_contracts_that_changed_since_refuse_all_tables(project, what):
+    children = project.children()
+    visits = {**VISITS_CONTRACT["columns"], "cost": {"type": "float", "role": "quasi_identifier", "max": 40}}
+    changed = {
+        "a table less": project.children("visits"),
+        "a table more": {**children, "more": children["drugs"]},
+        "another order": {**children, "visits": replace(children["visits"], order=None)},
+        "another range": {**children, "visits": replace(children["visits"], contract={"columns": visits})},
+    }[what]
+    why = refusal(project.run(project.definitions(children=changed), "synthetic_release"))
+    assert "synthetic does not meet the current contract" in why
+    assert project.everything_released() == []
+
+
 def test_the_histories_of_the_originals_swapped_in_before_the_gate_are_refused(project):
     original = RelatedTables.from_artifact(project.artifact("original")).renumbered()
     project.swap("synthetic", lambda frames: {**frames, "visits": original.children["visits"].table})
@@ -347,7 +363,7 @@ def test_other_splits_of_the_same_people_count(project):
     assert "2 other splits of these people were tried before" in why
 
 
-def test_a_signed_release_waits_for_approvals_and_can_be_withdrawn(project, monkeypatch):
+def test_a_signed_release_waits_for_two_approvals(project, monkeypatch, capsys):
     pytest.importorskip("cryptography", reason="needs the extra `signing`")
     officers = Officers(project, "Ada", "Grace")
     key, public, _ = generate_key_pair(project.root / "signing.pem")
@@ -362,6 +378,7 @@ def test_a_signed_release_waits_for_approvals_and_can_be_withdrawn(project, monk
     assert files_of(officers.waiting) >= {"people.parquet", "visits.parquet", "drugs.parquet"}
     for name in ("Ada", "Grace"):
         assert officers.decide(monkeypatch, name) == 0
+    assert f"{N // 2} synthetic people with " in capsys.readouterr().out
     result = project.run(definitions, "synthetic_release")
     assert result.success, failure_of(result)
     released = project.release()
@@ -419,6 +436,7 @@ SENTINEL_FAILURES = {
 }
 
 
+@pytest.mark.pictures
 @pytest.mark.parametrize("what", SENTINEL_FAILURES)
 def test_no_key_and_no_cell_of_a_child_is_found_anywhere(tmp_path, capfd, what):
     change, message = SENTINEL_FAILURES[what]
@@ -426,11 +444,14 @@ def test_no_key_and_no_cell_of_a_child_is_found_anywhere(tmp_path, capfd, what):
     for name, table in change(sentinel_tables()).items():
         table.to_parquet(project.root / "data" / f"{name}.parquet", index=False)
     settings = {"children": project.children("visits"), "synthetic": Synthesis(settings={"smoothing": 0})}
-    result = project.run(project.definitions(**settings))
+    with faster_runs.texts_of_pictures() as texts:
+        result = project.run(project.definitions(**settings))
+    project.written_in_pictures.extend(texts)
     if message is None:
         assert [each for each in STAGES if not project.stored(each).exists()] == []
         page = [*project.private.rglob("refusal.html"), *(project.root / "releases").rglob("report.html")]
         assert page
+        assert "rows of visits per person; 5+ are 5 or more" in texts
     else:
         assert not result.success
         assert message in failure_of(result)
