@@ -7,8 +7,9 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.display.numbers import number
+from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.orchestration.settings.synthetic import AUTO, Synthesis
 from privacy_assets.orchestration.stages import blocking_check
 from privacy_assets.pipeline.memory_of_stages import UNITS, bytes_of, memory_needed
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION
@@ -17,6 +18,7 @@ from privacy_assets.storage.memory import memory_limit
 MEMORY_CHECK: Final = "enough_memory"
 DESCRIPTION = "Each later stage whose memory was measured accepts as many rows as the source has."
 MEASURED_METHOD: Final = "gaussian_copula"
+MEASURED_FRACTION: Final = 0.8
 ADVICE: Final = (
     "Give the steps more memory, release by partitions, or leave out columns. If steps run elsewhere with more, state "
     "it: memory."
@@ -31,9 +33,9 @@ def memory_check(release: ReleaseSettings) -> dg.AssetCheckSpec:
 def check_memory(release: ReleaseSettings, source: pd.DataFrame) -> dg.AssetCheckResult:
     """Return the check: an error if a stage needs more memory by what was measured, a warning if by extrapolation."""
     memory = bytes_of(release.memory) or memory_limit()
-    is_measured = dict([*_synthetic_stages(release), *_anonymized_stages(release)])
-    needed = {stage: memory_needed(stage, source, memory) for stage in is_measured}
-    blocking = [stage for stage, own in needed.items() if is_measured[stage] and own.at_least > memory]
+    stages = [*_synthetic_stages(release), *_anonymized_stages(release)]
+    needed = {stage: memory_needed(stage, source, memory, share) for stage, share in stages}
+    blocking = [stage for stage, own in needed.items() if own.at_least > memory]
     doubtful = [stage for stage, own in needed.items() if own.expected > memory]
     found = f"{len(source):,} rows of {source.shape[1]} columns"
     said = f"{found}; {_in_gib(memory)} are enough for every stage whose memory was measured."
@@ -52,24 +54,27 @@ def check_memory(release: ReleaseSettings, source: pd.DataFrame) -> dg.AssetChec
     )
 
 
-def _synthetic_stages(release: ReleaseSettings) -> Iterator[tuple[str, bool]]:
+def _synthetic_stages(release: ReleaseSettings) -> Iterator[tuple[str, float]]:
+    """Yield the stages, and their share of the measured records; 0 with settings that were not measured."""
     made = release.synthetic
     if made is None:
         return
     # As many synthetic records as originals, of the same columns.
     is_alike = isinstance(made, Synthesis) and made.n_records is None and release.generalize_synthetic is None
-    yield "synthetic", is_alike and getattr(made, "method", None) == MEASURED_METHOD
-    yield from ((stage, is_alike) for stage in (MPUCC, DISCLOSURE) if release.assesses(stage))
-    yield "synthetic_release", is_alike
+    given = getattr(release.split, "train_fraction", AUTO)
+    share = is_alike * min((TRAIN_FRACTIONS[-1] if given == AUTO else given) / MEASURED_FRACTION, 1.0)
+    yield "synthetic", share * (getattr(made, "method", None) == MEASURED_METHOD)
+    yield from ((stage, share) for stage in (MPUCC, DISCLOSURE) if release.assesses(stage))
+    yield "synthetic_release", share
 
 
-def _anonymized_stages(release: ReleaseSettings) -> Iterator[tuple[str, bool]]:
+def _anonymized_stages(release: ReleaseSettings) -> Iterator[tuple[str, float]]:
     if release.anonymized is None:
         return
     settings = release.generalization(release.source_of_anonymized)
     is_alike = settings.settings.method == "mondrian" and not settings.hierarchies and not release.is_of_originals
     stages = ("anonymized", *([REIDENTIFICATION] if release.assesses(REIDENTIFICATION) else []), "anonymized_release")
-    yield from ((stage, is_alike) for stage in stages)
+    yield from ((stage, float(is_alike)) for stage in stages)
 
 
 def _in_gib(n_bytes: float) -> str:

@@ -56,14 +56,15 @@ class Needed(NamedTuple):
     rows_accepted: int
 
 
-def memory_needed(stage: str, table: pd.DataFrame, memory: int) -> Needed:
+def memory_needed(stage: str, table: pd.DataFrame, memory: int, share: float = 1.0) -> Needed:
     """Return what a stage needs for a source, and how many of its rows it accepts with this memory.
 
     More columns than were measured are an extrapolation, and cells may take less memory than the measured ones, so at
-    least the measured columns are needed, by the share of memory that the cells take.
+    least the measured columns are needed, by the share of memory that the cells take. ``share``, from 0 to 1, is that
+    of the measured records that the stage has; 0 if it was not measured.
     """
     (n_rows, n_columns), each = table.shape, BYTES_PER_CELL[stage]
     cell = table.memory_usage(index=False).sum() / max(n_rows * n_columns, 1)
-    least = each * min(n_columns, WIDEST_MEASURED) * min(cell / CELL, 1)
+    least = share * each * min(n_columns, WIDEST_MEASURED) * min(cell / CELL, 1)
     accepted = max(int((memory - FLOOR) / (each * n_columns)), 0)
-    return Needed(FLOOR + n_rows * each * n_columns, FLOOR + n_rows * least, accepted)
+    return Needed(FLOOR + n_rows * each * n_columns, FLOOR + n_rows * least if share else 0, accepted)

@@ -42,3 +42,5 @@ def test_a_stage_that_accepts_as_many_rows_needs_all_the_memory(stage, each):
     narrow = memory_needed(stage, table[["1", "2"]], GIB)
     assert narrow.at_least == narrow.expected == floor + 2_000 * each
     assert memory_needed(stage, table[:0], GIB).at_least == floor
+    assert memory_needed(stage, table, GIB, 0.5).at_least == floor + 8_000 * each
+    assert memory_needed(stage, table, GIB, 0.0).at_least == 0
