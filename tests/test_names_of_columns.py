@@ -139,7 +139,7 @@ CALLS = {
 NO_TABLE_OF_THE_USER = {
     # They take a result of another function, or the names of tables that are read later.
     # Child checks its table with the others of RelatedTables, whose message names the table (tests/contract).
-    *("Child", "RelatedTables"),
+    *("Child", "ChildTable", "RelatedTables"),
     *("forget_in_basis", "Anonymization", "DisclosureAssessment", "LinkageAudit", "LinkerEvaluation"),
     *(
         "MembershipAssessment",
