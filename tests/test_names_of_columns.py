@@ -151,7 +151,6 @@ NO_TABLE_OF_THE_USER = {
     ),
     *("WeightedAssessment", "ConceptLattice", "RiskChains", "AnonymizedDataset", "CutTree", "Synthesizer"),
     *("ExternalSynthetic", "GivenSplit", "AnonymizationSettings", "OtherReleaseSettings", "build_release_definitions"),
-    "ChildTable",
 }
 
 
