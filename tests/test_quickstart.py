@@ -314,13 +314,16 @@ def test_the_definitions_are_valid_and_hold_all_releases():
     stages += ["disclosure_assessment", "synthetic_release"]
     synthetic = {f"{name}/{stage}" for name in ("rand_hie_smooth_cart", "rand_hie_cart") for stage in stages}
     of_records = ("source", "anonymized", "reidentification_assessment", "anonymized_release")
-    assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in of_records}
+    related = {f"rand_hie_people_and_years/{stage}" for stage in stages if stage != "preprocessed"}
+    assert keys == synthetic | related | {f"rand_hie_records/{stage}" for stage in of_records}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "source_keeps_its_contract",
         "rows_belong_to_the_declared_people",
         "no_identifying_column_leaves_undecided",
         "enough_memory",
+        "every_row_has_its_person",
+        "no_column_repeats_the_person",
         "no_person_is_on_both_sides",
         "synthetic_keeps_the_contract",
         "privacy_risk_score_is_below_its_limit",

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.campaigns.releases import OUTCOMES, SIDES, Content, Place, contents, forked, summary
+from benchmarks.campaigns.releases import related as related_tables
 from tests.related import clinic
 
 COUNTED = (
@@ -238,7 +239,7 @@ def campaign(n: int = 1_000, seed: int = 0, *, with_runs: bool = True, related: 
     """
     chance, counts = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as directory:
-        chosen = contents(seed, chance, 1 if related else n)
+        chosen = [Content.of("synthetic", related_tables(seed))] if related else contents(seed, chance, n)
         targets = [_Target(own, Path(directory) / str(number), chance) for number, own in enumerate(chosen)]
         n_runs = round(n * SHARE_OF_RUNS) if with_runs else 0
         for number in range(n - n_runs):

@@ -315,14 +315,10 @@ MUTANTS = (
         # The register.
         ("return None if moment.tzinfo is None else moment", "return moment", REGISTER),
         ('return "unknown" if refused_at is None else', 'return "" if refused_at is None else', REGISTER),
-        ("if table not in last or refused_at is None or refused_at", "if table not in last or refused_at", REGISTER),
-        (
-            "refused_at is None or refused_at > last[table]:",
-            "refused_at is not None and refused_at > last[table]:",
-            REGISTER,
-        ),
+        ("return release is None or moment is None or", "return release is None or moment is not None and", REGISTER),
+        ("moment is None or moment > release", "moment is None or moment < release", REGISTER),
         ("last[entry.table] = max(moment, last.get(entry.table, moment))", "last[entry.table] = moment", REGISTER),
-        ("key=lambda run: run.refused_at) for table", "key=lambda run: run.failed) for table", REGISTER),
+        ("max(own, key=lambda run: run.refused_at)", "max(own, key=lambda run: run.failed)", REGISTER),
         ("                _require_own(path)\n", "", REGISTER),
         ("or path.is_symlink()) and not _is_latest(path):", ") and not _is_latest(path):", REGISTER),
         ("stat.S_ISREG(path.lstat().st_mode)", "True", REGISTER),

@@ -133,13 +133,13 @@ class Content:
 
 
 def contents(seed: int, chance: Random, n: int) -> list[Content]:
-    """Prepare up to ``n`` sides of the tables, drawn by chance, the related ones first.
+    """Prepare up to ``n`` sides of the tables, drawn by chance, the related ones second.
 
     A single record has no classes of two.
     """
     chosen = [(side, table) for table in tables(seed) for side in SIDES if side == "synthetic" or len(table) > 1]
     chance.shuffle(chosen)
-    chosen.insert(0, ("synthetic", related(seed)))
+    chosen.insert(1, ("synthetic", related(seed)))
     return [Content.of(side, table) for side, table in chosen[: max(n, 1)]]
 
 

@@ -63,10 +63,11 @@ def _unanswered_of_synthetic(found: Mapping[str, Any]) -> Iterator[str]:
     for row in found[ROWS]:
         criterion, share = CRITERIA[row["criterion"]], row["detectable_share"]
         if criterion.finds_copies and row["adjusted_p_value"] > LEVEL and not is_answerable(share):
-            unseen_by.setdefault(_unseen(share, found["n_original"]), []).append(criterion.words)
+            n_unseen = "everybody" if share is None else f"up to {round(share * found['n_original']):,}"
+            unseen_by.setdefault(n_unseen, []).append(criterion.words)
     if unseen_by:
-        each = [f"{', '.join(dict.fromkeys(names))} ({whose} would not be seen)" for whose, names in unseen_by.items()]
-        yield f"{NOT_ANSWERABLE.capitalize()}, which has too few people for it: {'; '.join(each)}."
+        each = [f"{', '.join(dict.fromkeys(names))} ({whose})" for whose, names in unseen_by.items()]
+        yield f"{NOT_ANSWERABLE.capitalize()}, too small to see copies of so many people: {'; '.join(each)}."
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

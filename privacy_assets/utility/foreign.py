@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
-from scipy.stats import binom
 
 from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.display.numbers import number, percent
@@ -32,6 +31,8 @@ UNLIKELY, FEW, CHANCE = 0.005, 5, 0.01
 
 def _said_of_unlikely(judge: Judge, synthetic: pd.DataFrame, varied: Sequence[str]) -> str:
     """Say how many records have values that are rare in more columns than people's; empty if hardly any."""
+    from scipy.stats import binom
+
     share = judge.share_of_unlikely(synthetic, varied)
     # With few people, more of the next ones are beyond all of them.
     most = UNLIKELY + FEW / len(judge.control)

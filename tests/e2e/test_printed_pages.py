@@ -71,7 +71,7 @@ def test_the_reports_of_the_quickstart_have_one_page_to_sign_and_at_most_eight(q
     for answer in (
         "4,730 synthetic records, in 15 columns",
         "Whoever runs the quickstart",
-        "309 of 1,000 people in the source, some record fits only them",
+        "309 of 1,000 people in the source (counted), some record fits only them",
         "At most 67 of 1,000 people in the source have a copy among the records (95 % confidence",
         "the share of the people of whom copies may go unnoticed from 1.00% to 2.00%. Who decided on the policy: The",
         "fewer than 63 people (1.33% of the originals) might have gone unnoticed",

@@ -199,17 +199,18 @@ def test_progress_names_every_search():
     stages = []
     tables = draw(6)
     assess_mpuccs(*tables, n_matched_samples=2, max_baseline_cols=1, progress=lambda p: stages.append(p.stage))
-    assert stages[:6] == [
+    assert stages[:7] == [
         "synthetic against original",
         "original sample 1 of 2",
         "original sample 2 of 2",
         "against control",
         "originals against synthetic",
+        "against lone originals",
         "control against original",
     ]
     # Strangers are scored at several numbers of records.
     assert {"control against original", "control originals against synthetic", "originals against synthetic"} >= set(
-        stages[6:]
+        stages[7:]
     )
 
 

@@ -158,7 +158,7 @@ def test_a_person_in_every_row_is_a_warning(project):
     (release,) = project.releases(side="anonymized")
     verdicts = {each["name"]: each for each in json.loads((release / "manifest.json").read_text())["verdicts"]}
     assert verdicts[DOUBTS]["severity"] == "warn" and not verdicts[DOUBTS]["passed"]
-    assert "`one_row_per_person: true` says so" in verdicts[DOUBTS]["reason"]
+    assert "declare `one_row_per_person: true`" in verdicts[DOUBTS]["reason"]
 
 
 def test_both_sides_of_a_given_split_are_examined_together(project):

@@ -75,7 +75,8 @@ def test_the_page_has_the_verdict_first_then_advice_measured_on_these_tables(pro
     verdict = page[page.index('id="verdict"') : page.index("<nav")]
     assert "Refused by 1 condition: nothing was released" in verdict
     # The page names the figure in words.
-    assert evaluation.description.replace("privacy_risk_score", "privacy risk score") in verdict
+    assert evaluation.description.replace("privacy_risk_score", "privacy risk score") in page
+    assert "privacy risk score 0.483 (limit: at most 0)" in " ".join(re.sub("<[^>]*>", "", verdict).split())
     assert evaluation.metadata["advice"].value in verdict.replace("&#39;", "'")
     assert "is at most its limit" not in verdict.casefold()
     assert "The run ended after mpucc assessment" in verdict

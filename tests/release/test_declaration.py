@@ -40,7 +40,7 @@ def released(directory, record=RECORD, **declared):
         ({"review_by": "soon"}, "no date of the next three years"),
         ({"review_by": "2027-02-30"}, "no date of the next three years"),
         ({"review_by": datetime.now(UTC)}, "no date of the next three years"),
-        ({"review_by": clock.today() + timedelta(days=1_097)}, "no date of the next three years"),
+        ({"review_by": clock.today() + timedelta(days=1_100)}, "no date of the next three years"),
     ],
 )
 def test_what_is_no_declaration_is_refused_without_its_value(declared, problem):

@@ -342,7 +342,7 @@ def test_evidence_of_another_version_of_the_algorithm_is_stale(found):
     decided = verdicts(POLICY, with_settings(algorithm=found), "s")
     blocks = [verdict for verdict in decided if verdict.blocks]
     assert [verdict.name for verdict in blocks] == ["mpucc_assessment_settings_meet_the_policy"]
-    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/4"
+    expected = "another version of the algorithm made mpucc_assessment; expected mpucc_assessment/5"
     assert blocks[0].reason == expected
     assert "Assess again" in blocks[0].advice
 

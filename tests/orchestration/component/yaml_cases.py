@@ -511,7 +511,7 @@ CASES = {
     "Limit.metric": (
         limit(metric="total_identified"),
         limit(metric="privacy_score"),
-        "'privacy_score' is not one of ['privacy_risk_score', 'score_of_strangers'",
+        "'privacy_score' is not one of ['privacy_risk_score', 'score_of_lone_people'",
     ),
     "Limit.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
     "Limit.direction": (
