@@ -67,7 +67,10 @@ def _unanswered_of_synthetic(found: Mapping[str, Any]) -> Iterator[str]:
             unseen_by.setdefault(n_unseen, []).append(criterion.words)
     if unseen_by:
         each = [f"{', '.join(dict.fromkeys(names))} ({whose})" for whose, names in unseen_by.items()]
-        yield f"{NOT_ANSWERABLE.capitalize()}, too small to see copies of so many people: {'; '.join(each)}."
+        yield (
+            f"{NOT_ANSWERABLE.capitalize()}: whether people were copied, by one criterion alone (so many could be, "
+            f"unseen): {'; '.join(each)}."
+        )
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

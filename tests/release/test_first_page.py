@@ -80,7 +80,7 @@ def test_what_goes_unnoticed_has_its_size_and_is_not_called_chance(manifest):
     said = part(text, "What was not answered", "Open points")
     assert "fewer than 604 people (12.8% of the originals) might have gone unnoticed" in said
     assert "copies of parts of records, of more people: not answerable with this control." in said
-    assert "copies of so many people: linkability (up to 946); rare values (everybody)." in said
+    assert "(so many could be, unseen): linkability (up to 946); rare values (everybody)." in said
     assert "near copies" not in said
     assert "combinations of more than 3 of the 15 columns" in said
     assert "whether the records reveal more about the originals is not answerable with this control" in text
