@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -14,6 +15,7 @@ from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.contract.related import MOST_TABLES, NAME_OF_TABLE, PEOPLE, Child, RelatedTables, named
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 
+RESERVED: Final = re.compile("con|prn|aux|nul|com[0-9]|lpt[0-9]")
 KEY_ROLE: Final = "key"
 """Role in a manifest of the columns that link the released tables: new numbers, of nobody."""
 NOT_BUILT: Final = ("links_rows", "part_of", "invented", "weight")
@@ -209,8 +211,13 @@ def _problems_of_names(children: Mapping[str, Linked]) -> Iterator[str]:
     wrong = [name for name in children if not isinstance(name, str) or not NAME_OF_TABLE.fullmatch(name)]
     if wrong:
         yield f"{wrong} are not names of tables: expected a letter, then letters, digits and underscores, at most 40"
-    if PEOPLE in children:
-        yield f"{PEOPLE!r} is the name of the table of people"
+    # Some file systems take names for one that differ in case, and have no files of these names.
+    names = [PEOPLE, *map(str.casefold, map(str, children))]
+    if len(set(names)) < len(names):
+        yield f"names of tables, of which {PEOPLE!r} is one, must differ also in small letters"
+    reserved = [name for name in names if RESERVED.fullmatch(name)]
+    if reserved:
+        yield f"{reserved} are names of devices, which some systems do not take for files"
 
 
 def _problems(child: Linked, people: TableContract, children: Mapping[str, Linked]) -> Iterator[str]:

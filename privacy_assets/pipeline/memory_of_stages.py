@@ -41,11 +41,12 @@ def bytes_of(memory: str | None) -> int | None:
     """
     if memory is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MiB|GiB|TiB)", str(memory))
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(MiB|GiB|TiB)", str(memory))
     expected = "a number of MiB, GiB or TiB, such as 16 GiB"
-    require(found is not None, "memory", memory, expected, "Nothing was admitted.")
-    number, unit = found.groups()  # type: ignore[union-attr]
-    return int(float(number) * UNITS[unit])
+    number, unit = ("0", "MiB") if found is None else found.groups()
+    n_bytes = int(float(number) * UNITS[unit])
+    require(n_bytes > 0, "memory", memory, expected, "Nothing was admitted.")
+    return n_bytes
 
 
 class Needed(NamedTuple):

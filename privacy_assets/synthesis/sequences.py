@@ -451,8 +451,8 @@ def _require_enough(name: str, n_rows: NDArray[np.int64], people: Sequence[int],
     elif most > MOST_ROWS_OF_PERSON:
         n_most = int((n_rows > MOST_ROWS_OF_PERSON).sum())
         problem = (
-            f"has up to {most:,} rows of a person or of a row above, and {n_most:,} of them have more than "
-            f"{MOST_ROWS_OF_PERSON:,}. Rows are drawn one after the other. Aggregate them, or leave these out"
+            f"has more than {MOST_ROWS_OF_PERSON:,} rows of a person or of a row above ({n_most:,} of them). Rows are "
+            "drawn one after the other. Aggregate them, or leave these out"
         )
     if problem:
         raise InvalidTableError(f"Child {name!r} {problem}. Nothing was synthesized.")

@@ -16,7 +16,7 @@ def test_memory_is_a_number_with_a_unit(memory, n_bytes):
     assert bytes_of(memory) == n_bytes
 
 
-@pytest.mark.parametrize("memory", ["16", "16 GB", "-1 GiB", "GiB", 16, ""])
+@pytest.mark.parametrize("memory", ["16", "16 GB", "-1 GiB", "GiB", 16, "", "0 GiB", "9" * 400 + " GiB", "\u0663 GiB"])
 def test_other_texts_are_refused(memory):
     with pytest.raises(InvalidSettingError, match="such as 16 GiB. Nothing was admitted"):
         bytes_of(memory)

@@ -155,3 +155,21 @@ def test_reflected_tables_cannot_be_compared_with_people(sides):
     views = prepared_views(PLAIN, (original, reflected, control))
     assert views["rows of visits"].unknown_values["cost"]["blind"]
     assert not views["rows of drugs"].unknown_values["drug"]["blind"]
+
+
+def test_whether_rows_are_peoples_is_judged_by_any_row_of_each_person(monkeypatch):
+    """Copies that are changed in all rows but the last would otherwise be compared by the last."""
+    tables = [clinic(200, seed, mean_visits=6.0) for seed in (1, 2, 3)]
+    tables[2] = tables[2].map(lambda _, own: own.assign(patient="c" + own["patient"]))
+    judged = []
+    monkeypatch.setattr("privacy_assets.pipeline.related.why_foreign", lambda *own: judged.append(own) or "")
+    prepared_views(PLAIN, tables)
+    rows = next(own[0] for own in judged if "gap of date" in own[0])
+    every = related_views(tables[0])["rows of visits"]
+    assert len(rows) == every["patient"].nunique() == 200
+    last = every.drop_duplicates("patient", keep="last")[["date", "cost"]]
+    n_last = len(rows.merge(last.dropna().drop_duplicates(), on=["date", "cost"]))
+    assert n_last < 0.6 * len(last)
+    # The same rows each time.
+    prepared_views(PLAIN, tables)
+    pd.testing.assert_frame_equal(rows, next(own[0] for own in reversed(judged) if "gap of date" in own[0]))

@@ -94,7 +94,19 @@ REFUSED = {
     "many": ({"children": {f"t{n}": child() for n in range(8)}}, "there are 8, expected 1 to 7"),
     "a mapping of frames": ({"children": {"visits": 5}}, "must map names of tables to ChildTable"),
     "a name": ({"children": {"visits/2": child()}}, "['visits/2'] are not names of tables"),
-    "people": ({"children": {"people": child()}}, "'people' is the name of the table of people"),
+    "people": (
+        {"children": {"people": child()}},
+        "names of tables, of which 'people' is one, must differ also in small",
+    ),
+    "People": (
+        {"children": {"People": child()}},
+        "names of tables, of which 'people' is one, must differ also in small",
+    ),
+    "names in other letters": (
+        {"children": {"visits": child(), "Visits": child()}},
+        "names of tables, of which 'people' is one, must differ also in small letters",
+    ),
+    "a device": ({"children": {"Aux": child()}}, "['aux'] are names of devices"),
     "no person": (
         {"contract": {"one_row_per_person": True, "columns": {"age": PEOPLE_CONTRACT["columns"]["age"]}}},
         "the contract of the people has 0 columns with `person: true`, expected one",
