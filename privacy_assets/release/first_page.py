@@ -16,7 +16,7 @@ from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import DECLARED
 from privacy_assets.release.gate import APPROVAL_CHECK, REJECTION_CHECK, Verdict, refusing
 from privacy_assets.release.manifest import WITHHELD_IN_WORDS, are_withheld
-from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, REIDENTIFICATION
+from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, METRICS, MPUCC, REIDENTIFICATION
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of
 from privacy_assets.release.related_files import records_in_words
 from privacy_assets.release.report_criteria import not_answered
@@ -249,6 +249,8 @@ def _decisive(decided: Sequence[Verdict], manifest: Mapping[str, Any]) -> Iterat
     )
     for metric in dict.fromkeys([*first[:MOST_DECISIVE], *chances]):
         name, said = chances.get(metric, ("", words.get(metric) or METRICS[metric].meaning))
+        if metric == LEAKAGE_DETECTED and limited[metric].value and "exposed_share" in chances:
+            said += " Of how many people, the figure on copies bounds."
         yield name, outcomes.get(metric), said
     unmeasured = [name.lower() for metric, (name, _) in CHANCES[side].items() if metric not in {*chances, "epsilon"}]
     unknown = [f"how many people are {', '.join(unmeasured)}"] if unmeasured else []

@@ -463,8 +463,8 @@ DECISIVE: Mapping[str, _Saying] = {
     ),
     "copies_beyond_people": (
         MPUCC,
-        "Of the records that only one person in half of the people has, equally many released records repeat "
-        "{unique_records_released:%}, and records of the other half of the people {unique_records_of_others:%}.",
+        "{unique_records_released:n} people with a record that nobody else has find it among equally many released "
+        "records; among the records of other people, {unique_records_of_others:%} do.",
     ),
     "share_in_homogeneous_classes": (ANONYMITY, _homogeneous, "share_in_homogeneous_classes"),
     "share_certain_by_rows": (REIDENTIFICATION, _certain_by_rows, "share_certain_by_rows", "column_certain_by_rows"),

@@ -230,6 +230,14 @@ def test_what_can_happen_to_one_person_is_what_the_figures_bound_and_never_less(
     assert "of people who are hardest to notice, any number could be copied" in unknown
 
 
+def test_a_leak_points_to_what_bounds_its_size(manifest):
+    leak, none = (limit_verdict("leakage_detected", found, 0, not found) for found in (1.0, 0.0))
+    for decided, is_said in ((leak, True), (none, False)):
+        said = chances(manifest, {"disclosure_assessment": BOUNDED}, decided)
+        assert ("Of how many people, the figure on copies bounds." in said) == is_said
+    assert "the figure on copies bounds" not in chances(manifest, {}, leak)
+
+
 def test_what_no_figure_bounds_is_named(manifest):
     said = chances(manifest, {})
     assert said.startswith("Not bounded: other attacks than these")
