@@ -135,9 +135,12 @@ def first_page(
 
 def _found(refused: Sequence[Verdict], findings: Mapping[str, str]) -> Iterator[str]:
     """Yield what refused a table; of limits only the names, because their figures and meaning follow on the page."""
-    limited = [in_words(each.metric) for each in refused if each.metric is not None]
+    limited = [in_words(each.metric) for each in refused if each.metric is not None and each.value is not None]
     if limited:
         yield f"beyond the limit{'s' * (len(limited) > 1)}: {', '.join(limited)}"
+    unknown = [in_words(each.metric) for each in refused if each.metric is not None and each.value is None]
+    if unknown:
+        yield f"not known, as the policy demands: {', '.join(unknown)}"
     yield from (findings[each.name] for each in refused if each.metric is None)
 
 
@@ -249,7 +252,9 @@ def _decisive(decided: Sequence[Verdict], manifest: Mapping[str, Any]) -> Iterat
     )
     for metric in dict.fromkeys([*first[:MOST_DECISIVE], *chances]):
         name, said = chances.get(metric, ("", words.get(metric) or METRICS[metric].meaning))
-        if metric == LEAKAGE_DETECTED and limited[metric].value and "exposed_share" in chances:
+        if metric == LEAKAGE_DETECTED and limited[metric].value is None:
+            said = f"{in_words(limited[metric].reason)}."  # Nothing was found, which says nothing.
+        elif metric == LEAKAGE_DETECTED and limited[metric].value and "exposed_share" in chances:
             said += " Of how many people, the figure on copies bounds."
         yield name, outcomes.get(metric), said
     unmeasured = [name.lower() for metric, (name, _) in CHANCES[side].items() if metric not in {*chances, "epsilon"}]

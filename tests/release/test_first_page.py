@@ -238,6 +238,22 @@ def test_a_leak_points_to_what_bounds_its_size(manifest):
     assert "the figure on copies bounds" not in chances(manifest, {}, leak)
 
 
+def test_an_undecided_leak_is_not_said_to_be_none(manifest):
+    undecided = replace(
+        limit_verdict("leakage_detected", 0.0, 0, False),
+        value=None,
+        reason="leakage_detected has no value; expected no (copies of 39 people might have gone unnoticed)",
+    )
+    said = chances(manifest, {"disclosure_assessment": BOUNDED}, undecided)
+    assert "leakage detected has no value; expected no (copies of 39 people might have gone unnoticed)." in said
+    assert "than chance explains" not in said
+    text = page_with(
+        manifest, CONDITION, undecided, refusal="The gate refused.", figures={"disclosure_assessment": BOUNDED}
+    )
+    assert "Found: not known, as the policy demands: leakage detected" in text
+    assert "beyond the limit" not in text
+
+
 def test_what_no_figure_bounds_is_named(manifest):
     said = chances(manifest, {})
     assert said.startswith("Not bounded: other attacks than these")
