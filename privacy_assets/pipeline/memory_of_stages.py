@@ -67,5 +67,5 @@ def memory_needed(stage: str, table: pd.DataFrame, memory: int, share: float = 1
     (n_rows, n_columns), each = table.shape, BYTES_PER_CELL[stage]
     cell = table.memory_usage(index=False).sum() / max(n_rows * n_columns, 1)
     least = share * each * min(n_columns, WIDEST_MEASURED) * min(cell / CELL, 1)
-    accepted = max(int((memory - FLOOR) / (each * n_columns)), 0)
+    accepted = max(int((memory - FLOOR) / (each * max(n_columns, 1))), 0)
     return Needed(FLOOR + n_rows * each * n_columns, FLOOR + n_rows * least if share else 0, accepted)

@@ -105,7 +105,7 @@ def first_page(
     failed.sort(key=lambda each: (each not in refused, not each.blocks, each.metric is None))
     points = [
         _sentences(
-            findings[each.name] if each not in refused else in_words(each.metric or each.name).capitalize(),
+            findings[each.name] if each not in refused else _named(each),
             in_which_columns(each.metric, figures) or (measured if _is_on_identified(each.metric) else ""),
             each.advice,
         )
@@ -133,6 +133,11 @@ def first_page(
     return next((each for each in pages if each.n_lines <= most), pages[-1])
 
 
+def _named(refused: Verdict) -> str:
+    is_unknown = refused.metric is not None and refused.value is None
+    return in_words(refused.metric or refused.name).capitalize() + " is not known" * is_unknown
+
+
 def _found(refused: Sequence[Verdict], findings: Mapping[str, str]) -> Iterator[str]:
     """Yield what refused a table; of limits only the names, because their figures and meaning follow on the page."""
     limited = [in_words(each.metric) for each in refused if each.metric is not None and each.value is not None]
@@ -140,7 +145,7 @@ def _found(refused: Sequence[Verdict], findings: Mapping[str, str]) -> Iterator[
         yield f"beyond the limit{'s' * (len(limited) > 1)}: {', '.join(limited)}"
     unknown = [in_words(each.metric) for each in refused if each.metric is not None and each.value is None]
     if unknown:
-        yield f"not known, as the policy demands: {', '.join(unknown)}"
+        yield f"the policy demands figures that are not known: {', '.join(unknown)}"
     yield from (findings[each.name] for each in refused if each.metric is None)
 
 

@@ -58,7 +58,7 @@ def _unanswered_of_synthetic(found: Mapping[str, Any]) -> Iterator[str]:
         yield "Whether the records reveal more about the originals than about people never seen: no figure says so."
         return
     share, unseen = found.get("detectable_share"), unseen_in_people(found)
-    yield f"{unseen[0].upper()}{unseen[1:]}{'' if is_answerable(share) else f': {NOT_ANSWERABLE}'}."
+    yield f"Whether anybody at all was copied: {unseen}{'' if is_answerable(share) else f': {NOT_ANSWERABLE}'}."
     unseen_by: dict[str, list[str]] = {}
     for row in found[ROWS]:
         criterion, share = CRITERIA[row["criterion"]], row["detectable_share"]

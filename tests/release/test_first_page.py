@@ -250,7 +250,7 @@ def test_an_undecided_leak_is_not_said_to_be_none(manifest):
     text = page_with(
         manifest, CONDITION, undecided, refusal="The gate refused.", figures={"disclosure_assessment": BOUNDED}
     )
-    assert "Found: not known, as the policy demands: leakage detected" in text
+    assert "Found: the policy demands figures that are not known: leakage detected" in text
     assert "beyond the limit" not in text
 
 
