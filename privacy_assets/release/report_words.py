@@ -367,9 +367,11 @@ def _copied(scores: _Figures) -> str:
     share, least = scores["exposed_share"], scores.get("exposed_share_of_least_visible")
     if share >= 1:
         return "That the records have copies of everybody in the source cannot be excluded."
-    if_least = "any number" if least is None or least >= 1 else f"up to {of_1000(least)}"
+    # By chance the figure can be below what can be seen at all.
+    seen = max(scores.get("detectable_share") or 0.0, 0.001)
+    if_least = "any number" if least is None or least >= 1 else f"up to {of_1000(max(least, seen))}"
     return (
-        f"At most {of_1000(max(share, 0.001))} people in the source have a copy among the records (95 % confidence), "
+        f"At most {of_1000(max(share, seen))} people in the source have a copy among the records (95 % confidence), "
         f"as far as copying strikes people at random; of people who are hardest to notice, {if_least} could be copied."
     )
 

@@ -222,7 +222,8 @@ def test_what_can_happen_to_one_person_is_what_the_figures_bound_and_never_less(
     least = chances(
         manifest, {"disclosure_assessment": BOUNDED | {"exposed_share": 0.0, "inference_interval": [-1, -0.1]}}
     )
-    assert "At most 1 of 1,000 people in the source have a copy" in least
+    # 1.29 % of copies can be seen at least.
+    assert "At most 13 of 1,000 people in the source have a copy" in least
     assert "Guessed: At most 0 of 1,000" in least
     all_ = BOUNDED | {"exposed_share": 1.0, "exposed_share_of_least_visible": None}
     assert "copies of everybody in the source cannot be excluded" in chances(manifest, {"disclosure_assessment": all_})
@@ -236,6 +237,13 @@ def test_a_leak_points_to_what_bounds_its_size(manifest):
         said = chances(manifest, {"disclosure_assessment": BOUNDED}, decided)
         assert ("Of how many people, the figure on copies bounds." in said) == is_said
     assert "the figure on copies bounds" not in chances(manifest, {}, leak)
+
+
+def test_no_fewer_copies_are_excluded_than_can_be_seen(manifest):
+    lucky = BOUNDED | {"exposed_share": 0.0015, "exposed_share_of_least_visible": 0.002, "detectable_share": 0.039}
+    said = chances(manifest, {"disclosure_assessment": lucky})
+    assert "At most 39 of 1,000 people in the source have a copy" in said
+    assert "hardest to notice, up to 39 of 1,000 could be copied" in said
 
 
 def test_an_undecided_leak_is_not_said_to_be_none(manifest):
