@@ -18,7 +18,7 @@ from pandas.api import types
 
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
-from privacy_assets.contract.related import RelatedTables, refuse_with_related
+from privacy_assets.contract.related import PEOPLE, RelatedTables, refuse_with_related
 from privacy_assets.contract.rules import Rule, read_rules, rules_on
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
@@ -178,11 +178,10 @@ def make_related(
             f"Synthesizer {name!r} returned a {type_name(made)}, not RelatedTables with the children "
             f"{list(original.children)}. Nothing was synthesized."
         )
-    pairs = [(made.people, original.people)]
-    pairs += [(made.children[each].table, child.table) for each, child in original.children.items()]
-    for own, like in pairs:
-        kept = [column for column in like if column not in original.identifiers]
-        _check_output(own.drop(columns=list(original.identifiers), errors="ignore"), like[kept], len(own), name)
+    numbers = {PEOPLE: [*original.identifiers], **{each: child.numbers for each, child in original.children.items()}}
+    for each, like in original.tables.items():
+        own = made.tables[each].drop(columns=numbers[each], errors="ignore")
+        _check_output(own, like.drop(columns=numbers[each]), len(own), name)
     return made
 
 

@@ -216,6 +216,12 @@ def test_two_levels_are_made_by_the_seed_and_with_any_order_of_children():
     assert synthesize(turned, seed=1).children["lines"].table.equals(one.children["lines"].table)
 
 
+def test_numbers_of_rows_may_be_texts_and_are_numbers_once_they_are_made():
+    tables = with_lines(clinic(200))
+    as_texts = tables.map(lambda _, own: own.assign(visit="v" + own["visit"].astype(str)) if "visit" in own else own)
+    assert synthesize(as_texts, seed=1).content == synthesize(tables, seed=1).content
+
+
 def test_a_child_of_rows_without_order_or_with_few_people_is_made_or_refused():
     tables = with_lines(clinic(200))
     lines, visits = tables.children["lines"], tables.children["visits"]
