@@ -11,7 +11,13 @@ import yaml
 from privacy_assets.cli import main
 from privacy_assets.synthesis.split import split_records
 from tests.orchestration.component.test_component import project
-from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, VISITS_CONTRACT
+from tests.orchestration.related_project import (
+    DRUGS_CONTRACT,
+    LINES_CONTRACT,
+    NUMBERED_VISITS_CONTRACT,
+    PEOPLE_CONTRACT,
+    VISITS_CONTRACT,
+)
 from tests.related import clinic, with_lines
 
 CHILDREN = {
@@ -161,25 +167,68 @@ def test_a_draft_has_keys_and_orders_and_is_checked_once_it_is_decided(folder, c
 
 
 @pytest.mark.filterwarnings("ignore:.* is currently in beta", "ignore:`parse_obj_as` is deprecated")
-@pytest.mark.parametrize("more", [(), ("--all",)])
+@pytest.mark.parametrize("more", [("drugs.csv",), ("drugs.csv", "--all"), ("lines.csv",)])
 def test_a_decided_draft_is_a_release_of_all_tables(folder, capsys, more):
-    write(clinic(300))
-    drafted = said(capsys, "draft", "people.csv", "visits.csv", "drugs.csv", *more).out
-    decided = drafted.replace("drafted: true", "# decided").replace("research_sharing", "internal_analytics")
+    tables = with_lines(clinic(300)) if "lines.csv" in more else clinic(300)
+    write(tables)
+    drafted = said(capsys, "draft", "people.csv", "visits.csv", *more).out
+    decided = drafted.replace("drafted: true", "# decided").replace("role: decide", "role: quasi_identifier")
+    decided = decided.replace("research_sharing", "internal_analytics")
     with project(clinic=decided) as sandbox, sandbox.build_all_defs() as definitions:
         made = {key.to_user_string() for key in definitions.resolve_asset_graph().get_all_asset_keys()}
     assert {"clinic/source", "clinic/synthetic", "clinic/synthetic_release"} <= made
 
 
-def test_rows_of_rows_are_drafted_and_refused_where_there_is_one_level(folder, capsys):
-    write(with_lines(clinic(200)))
-    told = said(capsys, "draft", "people.csv", "visits.csv", "lines.csv").out
-    lines = yaml.safe_load(told)["attributes"]["children"]["lines"]
-    assert (lines["of"], lines["key"]) == ("visits", "visit")
-    assert "# Releases have one level of rows so far: join it" in told
-    (folder / "drafted.yaml").write_text(told.replace("drafted: true", "# decided"))
-    check = ("check", "people.csv", "drafted.yaml", "--child", "visits.csv", "--child", "lines.csv")
-    assert "The child 'lines' belongs to rows of 'visits'. Releases have one level" in said(capsys, *check, code=1).err
+DEEP = ("people.csv", "visits.csv", "lines.csv")
+CHECK_DEEP = ("check", "people.csv", "release.yaml", "--child", "visits.csv", "--child", "lines.csv")
+
+
+def test_rows_of_rows_are_drafted_and_checked(folder, capsys):
+    tables = with_lines(clinic(200))
+    write(tables)
+    told = said(capsys, "draft", *DEEP).out
+    children = yaml.safe_load(told)["attributes"]["children"]
+    links = {name: [own.get(each) for each in ("of", "key", "order", "own_key")] for name, own in children.items()}
+    assert links == {"visits": [None, "patient", "date", "visit"], "lines": ["visits", "visit", None, None]}
+    decided = told.replace("drafted: true", "# decided").replace("role: decide", "role: quasi_identifier")
+    (folder / "release.yaml").write_text(decided)
+    n_lines = len(tables.children["lines"].table)
+    assert f"{n_lines} rows of 'lines'>" in said(capsys, *CHECK_DEEP).out
+    found = json.loads(said(capsys, *CHECK_DEEP, "--json").out)
+    assert found["admitted"]
+    assert "the 'patient' of its 'visits' is the person" in found["unit"]["lines"]["reason"]
+    lines = tables.children["lines"].table
+    lines.assign(visit=lines["visit"].where(lines.index > 4, 7731)).to_csv("lines.csv", index=False)
+    told = said(capsys, *CHECK_DEEP, code=1)
+    assert "5 rows of 'lines' have a 'visit' that no row in 'visits' has" in told.out
+    assert "7731" not in told.out + told.err
+
+
+def test_a_second_level_is_assessed(folder, capsys):
+    children = {
+        "visits": {"key": "patient", "order": "date", "own_key": "visit", "contract": NUMBERED_VISITS_CONTRACT},
+        "lines": {"of": "visits", "key": "visit", "order": "line", "contract": LINES_CONTRACT},
+    }
+    release = {"contract": PEOPLE_CONTRACT, "children": children}
+    (folder / "release.yaml").write_text(yaml.safe_dump(release, sort_keys=False))
+    original, control = split_records(with_lines(clinic(500)), train_fraction=0.5, seed=0)
+    write(original)
+    write(control, "control_")
+    lines = ("--child", "lines.csv", "made_lines.csv", "control_lines.csv")
+    for tables, leaks in ((with_lines(clinic(250, seed=9), 9), False), (original, True)):
+        write(tables.renumbered(), "made_")
+        found = json.loads(said(capsys, *ASSESS[:-4], *lines, "--json").out)
+        assert found["disclosure"]["scores"]["leakage_detected"] is leaks
+        assert {"rows of lines", "histories of lines"} <= set(found["views"])
+    control.children["lines"].table.head(3).to_csv("more.csv", index=False)
+    both = pd.concat([pd.read_csv("lines.csv"), pd.read_csv("more.csv")])
+    both.to_csv("lines.csv", index=False)
+    told = said(capsys, *ASSESS[:-4], *lines, code=1).err
+    assert "3 rows of 'lines' are among the originals and of a person of the control" in told
+    no_own_key = {**children, "visits": {**children["visits"], "own_key": None}}
+    (folder / "release.yaml").write_text(yaml.safe_dump({"contract": PEOPLE_CONTRACT, "children": no_own_key}))
+    told = said(capsys, *ASSESS[:-4], *lines, code=1).err
+    assert "'lines' belongs to rows of 'visits' by the key 'visit', and `own_key` there is None" in told
 
 
 def test_a_draft_is_refused_with_what_to_do(folder, capsys):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
-ONE_LEVEL = "Releases have one level of rows so far: join it into the table to which it belongs, or leave it out."
+LINKS = ("key", "order", "of", "own_key")
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,6 @@ def drafted_release(files: Sequence[str], *, brief: bool) -> tuple[dict[str, str
             for key, value in own.items()
         ]
         lines += [f"    # No `order`: {link.why_order}."] if link.order is None else []
-        lines += [] if link.of == PEOPLE else [f"    # {ONE_LEVEL}"]
         lines += ["    contract:", indent(drafts[name].to_yaml(brief=brief), "      ").rstrip()]
     fields = fields_in_yaml(alone[PEOPLE].source, drafts[PEOPLE], {}, brief=brief)
     split = "# Of related tables there is no forecast.\nsplit: {train_fraction: 0.5}"
@@ -77,7 +76,6 @@ def drafted_release(files: Sequence[str], *, brief: bool) -> tuple[dict[str, str
 
 def contracts_of(contract: Any, children: Mapping[str, Any]) -> "RelatedContracts":
     """Return the contracts of all tables, with the children as a release in YAML has them."""
-    from privacy_assets.contract.related import PEOPLE
     from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 
     linked = {}
@@ -86,11 +84,7 @@ def contracts_of(contract: Any, children: Mapping[str, Any]) -> "RelatedContract
             raise InvalidSettingError(
                 f"The child {name!r} of the contract lacks `contract` or `key`. Expected both. Nothing was done."
             )
-        if own.get("of", PEOPLE) != PEOPLE:
-            raise InvalidSettingError(
-                f"The child {name!r} belongs to rows of {own['of']!r}. {ONE_LEVEL} Nothing was done."
-            )
-        linked[name] = Linked(own["contract"], own["key"], own.get("order"))
+        linked[name] = Linked(own["contract"], **{each: own[each] for each in LINKS if each in own})
     return RelatedContracts.of(contract, linked)
 
 
@@ -117,8 +111,9 @@ def check_related(
         figures["failures"] = [dict(zip(("column", "check", "count"), each, strict=True)) for each in failures]
         return figures, [str(error)]
     said = [f"All tables keep their contracts, and every row has its person: {related!r}."]
-    for name, table in checked.items():
-        unit = decide_on_unit({name: examine_unit(table, contracts.tables[name])}, contracts.tables[name])
+    for name, table in related.by_person(checked).items():
+        own = contracts.tables[name]
+        unit = decide_on_unit({name: examine_unit(table, own)}, own, person=contracts.person_of(name))
         figures["unit"][name] = unit._asdict()
         said += [f"{name}: {words}." for words in (unit.reason, unit.doubts) if words]
         said += [unit.advice] if unit.advice else []
@@ -138,7 +133,7 @@ def sides_of(
     import numpy as np
     import pandas as pd
 
-    from privacy_assets.contract.related import PEOPLE, Child, RelatedTables
+    from privacy_assets.contract.related import PEOPLE, RelatedTables
 
     original, synthetic, control = sides
     for own in (original, control):
@@ -156,7 +151,7 @@ def sides_of(
                 "way round. Expected the rows of each person on one side. Nothing was assessed."
             )
     # Its order is checked once its contract has given it a type.
-    unordered = {name: Child(synthetic[name], each.key) for name, each in contracts.links.items()}
+    unordered = {name: each.child(synthetic[name], ordered=False) for name, each in contracts.links.items()}
     made = contracts.admit_synthetic(RelatedTables(synthetic[PEOPLE], unordered, contracts.person))
     taken = (real.take(np.flatnonzero(own)) for own in (is_original, ~is_original))
     first, last = map(contracts.as_compared, taken)

@@ -159,7 +159,7 @@ class RelatedTables:
 
     @property
     def keys(self) -> dict[str, str]:
-        """The column of each table with the person of a row."""
+        """The key of each table; in the tables `by_person` it has the person of a row."""
         return {PEOPLE: self.person, **{name: child.key for name, child in self.children.items()}}
 
     @property
@@ -199,6 +199,15 @@ class RelatedTables:
             made[name] = replace(child, table=child.table.assign(**own).iloc[order].reset_index(drop=True))
         people = self.people.assign(**dict.fromkeys(self.identifiers, numbers[PEOPLE])).reset_index(drop=True)
         return replace(self, people=people, children={name: made[name] for name in self.children})
+
+    def by_person(self, tables: Mapping[str, pd.DataFrame] | None = None) -> dict[str, pd.DataFrame]:
+        """Return all tables by name, or others of the same rows, with the number of the person as key of each row."""
+        found = dict(self.tables if tables is None else tables)
+        people = found[PEOPLE][self.person].array
+        for name, child in self.children.items():
+            if child.of != PEOPLE:
+                found[name] = found[name].assign(**{child.key: people[self.whose[name]]})
+        return found
 
     def map(self, change: Callable[[str, pd.DataFrame], pd.DataFrame]) -> RelatedTables:
         """Return the tables, each changed by a function of its name and itself that keeps all rows and keys."""
@@ -268,27 +277,52 @@ def artifact_of(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping[
 
 def broken_links(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return why tables are not those of people who are numbered from 1 on, with rows in their order; with counts."""
-    people, problems = tables[PEOPLE], []
-    for key in dict.fromkeys([person, *(own["key"] for own in links.values())]):
-        if key not in people.columns:
-            problems.append(f"{PEOPLE!r} has no {key!r}")
-            continue
-        own = people[key]
-        if n_repeated := int(own.duplicated().sum()):
-            problems.append(f"{n_repeated:,} rows of {PEOPLE!r} repeat a {key!r}")
-        elif own.tolist() != list(range(1, len(own) + 1)):
-            problems.append(f"the {key!r} of {PEOPLE!r} are not the numbers from 1 to {len(own):,} in their order")
-    for name, link in links.items():
-        key = link["key"]
+    problems = []
+    own_keys = [(name, own["own_key"]) for name, own in links.items() if own.get("own_key") is not None]
+    for name, key in dict.fromkeys(
+        [(PEOPLE, person), *((own["parent"], own["key"]) for own in links.values()), *own_keys]
+    ):
         if name not in tables or key not in tables[name].columns:
             problems.append(f"{name!r} has no {key!r}")
             continue
         own = tables[name][key]
-        if key in people.columns and (n_orphans := int((~own.isin(people[key])).sum())):
-            problems.append(f"{n_orphans:,} rows of {name!r} have a {key!r} that nobody in {PEOPLE!r} has")
+        if n_repeated := int(own.duplicated().sum()):
+            problems.append(f"{n_repeated:,} rows of {name!r} repeat a {key!r}")
+        elif own.tolist() != list(range(1, len(own) + 1)):
+            problems.append(f"the {key!r} of {name!r} are not the numbers from 1 to {len(own):,} in their order")
+    for name, link in links.items():
+        of, key = link["parent"], link["key"]
+        if name not in tables or key not in tables[name].columns:
+            problems.append(f"{name!r} has no {key!r}")
+            continue
+        own, (nobody, above) = tables[name][key], ("nobody", "people") if of == PEOPLE else ("no row", f"{of!r}")
+        is_known = of in tables and key in tables[of].columns
+        if is_known and (n_orphans := int((~own.isin(tables[of][key])).sum())):
+            problems.append(f"{n_orphans:,} rows of {name!r} have a {key!r} that {nobody} in {of!r} has")
         elif not own.is_monotonic_increasing:
-            problems.append(f"the rows of {name!r} are not in the order of their people")
+            problems.append(f"the rows of {name!r} are not in the order of their {above}")
     return problems
+
+
+def problem_of_level(name: str, children: Mapping[str, Any]) -> str:
+    """Say why a table cannot belong to the table of its ``of``; empty if it can, or if another one is wrong."""
+    child, above = children[name], [name]
+    while above[-1] in children and children[above[-1]].of not in above:
+        above.append(children[above[-1]].of)
+    if above == [name]:
+        return "which is the table itself, so that no order of drawing is honest"
+    if above[-1] in children:
+        return "so that the tables are a circle, in which no order of drawing is honest"
+    if len(above) - 1 > MOST_LEVELS:
+        return f"which is more than {MOST_LEVELS} levels below the people"
+    return "" if child.of == PEOPLE or child.of in children else "which is not one of the tables"
+
+
+def problem_of_own_key(child: Any, children: Mapping[str, Any]) -> str:
+    """Say why a table has not the key of the rows to which it belongs; empty if it has."""
+    if child.of == PEOPLE or child.key == (own_key := children[child.of].own_key):
+        return ""
+    return f"belongs to rows of {child.of!r} by the key {child.key!r}, and `own_key` there is {own_key!r}"
 
 
 def columns_that_repeat_the_person(tables: RelatedTables) -> dict[str, list[str]]:
@@ -352,26 +386,15 @@ def _check_tables(people: object, children: object) -> None:
 def _check_levels(children: Mapping[str, Child]) -> None:
     """Refuse children of anything but people and their children, with the reason."""
     for name, child in children.items():
-        above, reason = [name], ""
-        while above[-1] != PEOPLE and not reason:
-            of = children[above[-1]].of if above[-1] in children else None
-            if of is None:
-                reason = "which is not one of the tables"
-            elif of in above:
-                reason = "so that the tables are a circle, in which no order of drawing is honest"
-            else:
-                above.append(of)
-        if not reason and len(above) - 1 > MOST_LEVELS:
-            reason = f"which is more than {MOST_LEVELS} levels below the people"
-        if reason:
+        if reason := problem_of_level(name, children):
             raise InvalidSettingError(
                 f"`of` of child {name!r} is {child.of!r}, {reason}. Expected {PEOPLE!r} or a child of them: join the "
                 "table into the one to which it belongs, or aggregate it. Nothing was done."
             )
-        if child.of != PEOPLE and child.key != children[child.of].own_key:
+    for name, child in children.items():
+        if reason := problem_of_own_key(child, children):
             raise InvalidSettingError(
-                f"Child {name!r} belongs to rows of {child.of!r} by the key {child.key!r}, and `own_key` there is "
-                f"{children[child.of].own_key!r}. Expected the same column, which numbers these rows. Nothing was done."
+                f"Child {name!r} {reason}. Expected the same column, which numbers these rows. Nothing was done."
             )
 
 

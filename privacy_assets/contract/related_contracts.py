@@ -10,9 +10,19 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import factorize_keys
 from privacy_assets.contract.contract import TableContract, resolve_contract
-from privacy_assets.contract.related import MOST_TABLES, NAME_OF_TABLE, PEOPLE, Child, RelatedTables, named
+from privacy_assets.contract.related import (
+    MOST_TABLES,
+    NAME_OF_TABLE,
+    PEOPLE,
+    Child,
+    RelatedTables,
+    named,
+    problem_of_level,
+    problem_of_own_key,
+)
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 
 RESERVED: Final = re.compile("con|prn|aux|nul|com[0-9]|lpt[0-9]")
@@ -20,14 +30,22 @@ KEY_ROLE: Final = "key"
 """Role in a manifest of the columns that link the released tables: new numbers, of nobody."""
 NOT_BUILT: Final = ("links_rows", "part_of", "invented", "weight")
 """Declarations on columns that releases of related tables do not have yet."""
+NUMBERS: Final = "releases {}, which number people or rows in other tables: expected the role direct_identifier"
+JOIN: Final = "join it into the table to which it belongs, or aggregate it"
 
 
 class Linked(NamedTuple):
-    """A table of rows as it is declared: its contract, its key, and the column that orders the rows of a person."""
+    """A table of rows as it is declared: its contract, and how its rows are linked; see `Child`."""
 
     contract: Any
     key: str
     order: str | None = None
+    of: str = PEOPLE
+    own_key: str | None = None
+
+    def child(self, table: pd.DataFrame, *, ordered: bool = True) -> Child:
+        """Return the rows with their links."""
+        return Child(table, self.key, self.order if ordered else None, self.of, self.own_key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +67,11 @@ class RelatedContracts:
     def of(cls, people: TableContract, children: Mapping[str, Linked]) -> RelatedContracts:
         """Check the declarations against each other."""
         own = {name: each._replace(contract=_resolved(name, each.contract)) for name, each in children.items()}
-        problems = [*_problems_of_people(people), *_problems_of_names(own)]
-        problems += [f"{name!r} {problem}" for name, each in own.items() for problem in _problems(each, people, own)]
+        problems = [*_problems_of_people(people), *_problems_of_names(own), *(strange := _problems_of_types(own))]
+        if not strange:
+            released = sorted({*people.released_columns} & {each.own_key for each in own.values()})
+            problems += [f"`contract` {NUMBERS.format(released)}"] if released else []
+            problems += [f"{name!r} {problem}" for name in own for problem in _problems(name, people, own)]
         if problems:
             raise InvalidSettingError(
                 f"The tables of `children` cannot be released together ({len(problems)} problems): "
@@ -63,11 +84,17 @@ class RelatedContracts:
         """The column that numbers the people."""
         return self.tables[PEOPLE].person_columns[0]
 
+    def person_of(self, name: str) -> str:
+        """Say whose the rows of rows are; of other tables the key says it, so that it is empty."""
+        of = PEOPLE if name == PEOPLE else self.links[name].of
+        return "" if of == PEOPLE else f"the {self.person!r} of its {of!r}"
+
     @property
     def keys(self) -> dict[str, list[str]]:
         """The columns of each table by which the tables are linked."""
-        of_people = dict.fromkeys([self.person, *(each.key for each in self.links.values())])
-        return {PEOPLE: list(of_people), **{name: [each.key] for name, each in self.links.items()}}
+        of_people = dict.fromkeys([self.person, *(each.key for each in self.links.values() if each.of == PEOPLE)])
+        of_rows = {name: [each.key, each.own_key] for name, each in self.links.items()}
+        return {PEOPLE: list(of_people), **{name: [key for key in own if key] for name, own in of_rows.items()}}
 
     @property
     def roles(self) -> dict[str, str]:
@@ -113,8 +140,8 @@ class RelatedContracts:
             If rows and people do not belong together; see `RelatedTables`.
         """
         admitted = {name: table[self.columns_of(name)].copy() for name, table in checked.items()}
-        for key in self.keys[PEOPLE]:
-            whose = [PEOPLE, *(name for name, each in self.links.items() if each.key == key)]
+        for of, key in dict.fromkeys([(PEOPLE, self.person), *((each.of, each.key) for each in self.links.values())]):
+            whose = [of, *(name for name, each in self.links.items() if (each.of, each.key) == (of, key))]
             parts = [checked[name][key].astype(object) for name in whose]
             codes = factorize_keys(pd.concat(parts, ignore_index=True))
             ends = np.cumsum([len(part) for part in parts])[:-1]
@@ -130,9 +157,15 @@ class RelatedContracts:
         ContractError
             If a table violates its contract; all violations are counted by table, column and check.
         InvalidTableError
-            If there are other tables.
+            If there are other tables, or tables without one of their keys.
         """
         keys = self.keys
+        lacking = {name: sorted({*keys.get(name, [])} - {*table}) for name, table in tables.tables.items()}
+        if any(lacking.values()):
+            raise InvalidTableError(
+                f"The synthetic tables lack keys: { ({name: own for name, own in lacking.items() if own}) }. Expected "
+                "those of the contracts, with numbers of any kind. Nothing was admitted."
+            )
         without = {
             name: table.drop(columns=keys.get(name, []), errors="ignore") for name, table in tables.tables.items()
         }
@@ -155,7 +188,7 @@ class RelatedContracts:
         }
 
     def _of(self, tables: Mapping[str, pd.DataFrame]) -> RelatedTables:
-        children = {name: Child(tables[name], each.key, each.order) for name, each in self.links.items()}
+        children = {name: each.child(tables[name]) for name, each in self.links.items()}
         return RelatedTables(tables[PEOPLE], children, self.person)
 
     def _each(
@@ -220,33 +253,70 @@ def _problems_of_names(children: Mapping[str, Linked]) -> Iterator[str]:
         yield f"{reserved} are names of devices, which some systems do not take for files"
 
 
-def _problems(child: Linked, people: TableContract, children: Mapping[str, Linked]) -> Iterator[str]:
+def _problems_of_types(children: Mapping[str, Linked]) -> list[str]:
+    one_of = {"key": "column: make one of several first", "own_key": "column", "order": "column"}
+    one_of["of"] = f"table: with two parents no order of drawing is honest; {JOIN}"
+    return [
+        f"{name!r} has {setting!r} of type {type_name(value)}: expected the name of one {expected}"
+        for name, each in children.items()
+        for setting, expected in one_of.items()
+        if not isinstance(value := getattr(each, setting), str) and (value is not None or setting in ("key", "of"))
+    ]
+
+
+def _problems(name: str, people: TableContract, children: Mapping[str, Linked]) -> Iterator[str]:
+    child = children[name]
     contract, key, order = child.contract, child.key, child.order
     yield from (f"has {problem}" for problem in _not_built(contract))
     if contract.person_columns or contract.one_row_per_person:
         yield "says whose its rows are (`person`, `one_row_per_person`): its key does, so leave that out"
-    for what, own in (("its contract", contract), ("that of the people", people)):
-        role = own.roles.get(key) if isinstance(key, str) else None
+    reason = problem_of_level(name, children)
+    if reason:
+        yield f"belongs to {child.of!r}, {reason}: expected {PEOPLE!r} or a child of them; {JOIN}"
+    elif problem := problem_of_own_key(child, children):
+        yield f"{problem}: expected the same column of both, which numbers these rows"
+    above = people if child.of == PEOPLE or reason else children[child.of].contract
+    named_above = "the people" if above is people else repr(child.of)
+    for what, own in (("its contract", contract), (f"that of {named_above}", above)):
+        if reason and own is above:
+            continue
+        role = own.roles.get(key)
         if role is None:
             yield f"has the key {key!r}, which {what} does not have: expected one column of both"
         elif role != "direct_identifier":
             yield f"has the key {key!r}, which is {role} in {what}: keys never leave, expected direct_identifier"
-    if key in contract.columns and key in people.columns:
-        kinds = contract.required_type(key).kind, people.required_type(key).kind
+    yield from _problems_of_own_key(name, child, children)
+    if key in contract.columns and key in above.columns and not reason:
+        kinds = contract.required_type(key).kind, above.required_type(key).kind
         # Categories are texts.
         if len({"text" if kind == "category" else kind for kind in kinds}) > 1:
-            yield f"has the key {key!r}, which is {kinds[0]} there and {kinds[1]} in the people: expected one type"
+            yield f"has the key {key!r}, which is {kinds[0]} there and {kinds[1]} in {named_above}: expected one type"
         elif kinds[0] not in ("integer", "text", "category"):
             yield f"has the key {key!r} of type {kinds[0]}: expected integer, text or category"
-    numbers = {key, *people.person_columns, *(each.key for each in children.values())} - {None}
-    released = [name for name in contract.released_columns if name in numbers]
+    numbers = {*people.person_columns, *(number for each in children.values() for number in (each.key, each.own_key))}
+    released = [column for column in contract.released_columns if column in numbers - {child.own_key}]
     if released:
-        yield f"releases {released}, which number people in other tables: expected the role direct_identifier"
+        yield NUMBERS.format(released)
     if order is None:
         return
     kind = contract.required_type(order).kind if order in contract.released_columns else "not released"
     if order == key or kind not in ("integer", "float", "datetime"):
         yield f"has the order {order!r}, which is {kind}: expected a released column of integers, floats or datetimes"
+
+
+def _problems_of_own_key(name: str, child: Linked, children: Mapping[str, Linked]) -> Iterator[str]:
+    own_key = child.own_key
+    if own_key is None:
+        return
+    role = child.contract.roles.get(own_key)
+    if role is None:
+        yield f"has the own_key {own_key!r}, which its contract does not have: expected a column that numbers its rows"
+    elif role != "direct_identifier":
+        yield f"has the own_key {own_key!r}, which is {role}: keys never leave, expected direct_identifier"
+    if own_key == child.key:
+        yield f"has the own_key {own_key!r}, which is its key, too: expected another column, which numbers its rows"
+    if not any(each.of == name for each in children.values()):
+        yield f"has the own_key {own_key!r}, and no table belongs to its rows (`of: {name}`): leave it out"
 
 
 def _not_built(contract: TableContract) -> list[str]:

@@ -173,7 +173,7 @@ def examine_columns(
     """
     if isinstance(table, RelatedTables):
         found = []
-        for name, own in table.tables.items():
+        for name, own in table.by_person().items():
             asked = {column: roles[each] for column in map(str, own) if (each := named(name, column)) in roles}
             found += [
                 replace(each, column=named(name, each.column)) for each in examine_columns(own, asked, table.keys[name])

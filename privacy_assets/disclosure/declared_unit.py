@@ -185,9 +185,15 @@ def examine_unit_in_batches(batches: Iterable[pd.DataFrame], n_rows: int, contra
 
 
 def decide_on_unit(
-    examined: Mapping[str, UnitExamination | None], contract: TableContract, use_case: str | None = None
+    examined: Mapping[str, UnitExamination | None],
+    contract: TableContract,
+    use_case: str | None = None,
+    person: str = "",
 ) -> UnitDecision:
-    """Decide by the current contract on what was found in each stage; None if nothing is recorded."""
+    """Decide by the current contract on what was found in each stage; None if nothing is recorded.
+
+    ``person`` says who the people are, if it is not the columns of the contract by themselves.
+    """
     declared = contract.person_columns, contract.weights
     stale = [
         stage for stage, each in examined.items() if each is None or (each.person_columns, each.weights) != declared
@@ -201,7 +207,7 @@ def decide_on_unit(
     doubts = _in_words([each for each in found if each.kind in DOUBTS])
     if open_findings:
         return UnitDecision(False, _in_words(open_findings), UNIT_ADVICE, doubts)
-    unit = " and ".join(map(repr, contract.person_columns)) or "each row"
+    unit = person or " and ".join(map(repr, contract.person_columns)) or "each row"
     answered = {each.column: contract.not_a_person[each.column] for each in blocking}
     said = f"nothing contradicts that {unit} is the person" if not answered else f"{unit} is declared as the person"
     said += "".join(f"; {name!r} is not ({reason})" for name, reason in answered.items())

@@ -87,7 +87,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         checked = yield from _checked(check, lambda: contracts.check(tables))
         admitted = yield from _checked(LINKED_CHECK, lambda: contracts.related(checked))
         yield _repeats_result(admitted)
-        examined = _examined(contracts, checked)
+        examined = _examined(contracts, admitted.by_person(checked))
         yield from check_unit(release, "source", examined)
         yield from check_columns(release, "source", admitted, release.sides)
         unit = {UNIT: dg.MetadataValue.json({name: own.to_json() for name, own in examined.items()})}

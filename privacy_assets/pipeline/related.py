@@ -54,8 +54,9 @@ def rare_values_of_related(
     policy: Policy, contracts: RelatedContracts, tables: RelatedTables, people: Sequence[RelatedTables]
 ) -> RareValues | None:
     """Count the rare values of all tables, if the policy limits them; columns are named with their table."""
+    by_person = [own.by_person() for own in people]
     counted = {
-        name: rare_values_of(policy, contract, table, [own.tables[name] for own in people], tables.keys[name], ())
+        name: rare_values_of(policy, contract, table, [own[name] for own in by_person], tables.keys[name], ())
         for name, contract, table in _each(contracts, tables)
     }
     found = {name: own for name, own in counted.items() if own is not None}
@@ -97,13 +98,17 @@ def _each(contracts: RelatedContracts, tables: RelatedTables) -> list[tuple[str,
 
 def hashes_of_people(tables: RelatedTables) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a number for each person, of all their rows, regardless of the numbers of people and the order of rows."""
-    found = _hashes(tables.people.drop(columns=sorted(tables.identifiers)))
-    for name, child in tables.children.items():
-        rows = _hashes(child.table.drop(columns=child.key))
-        of_person = np.zeros(len(found), np.uint64)
+    return _with_rows_below(tables, PEOPLE, sorted(tables.identifiers))
+
+
+def _with_rows_below(tables: RelatedTables, name: str, numbers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return a number for each row of a table, of its content without numbers, and of the rows that belong to it."""
+    found = _hashes(tables.tables[name].drop(columns=numbers))
+    for below in tables.below(name):
+        of_row = np.zeros(len(found), np.uint64)
         # Sums wrap around, which is fine for hashes.
-        np.add.at(of_person, tables.whose[name], rows)
-        found = _hashes(pd.DataFrame({PEOPLE: found, name: of_person}))
+        np.add.at(of_row, tables.above[below], _with_rows_below(tables, below, tables.children[below].numbers))
+        found = _hashes(pd.DataFrame({name: found, below: of_row}))
     return found
 
 

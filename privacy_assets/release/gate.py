@@ -445,7 +445,10 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
 
 def _every_row_has_its_person(stage: str, broken_links: Sequence[str]) -> Verdict:
     """Decide on related tables as they would be written. Nothing excuses rows without their person."""
-    reason = "; ".join(broken_links) or "people are numbered from 1 on, and every row has the number of one of them"
+    reason = (
+        "; ".join(broken_links)
+        or "people, and rows with rows, are numbered from 1 on, and every row has the number of its own"
+    )
     return _verdict(LINKED_CHECK, not broken_links, reason, f"Materialize from {stage} on.")
 
 

@@ -210,12 +210,19 @@ def _are_tables(value: object) -> bool:
 def _are_links(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(own, dict)
-        and set(own) == {"parent", "key", "order"}
-        and own["parent"] == PEOPLE
+        and set(own) - {"own_key"} == {"parent", "key", "order"}
+        and (own["parent"] == PEOPLE or _is_of_rows(own, value))
+        and _is_text(own.get("own_key", own["key"]))
         and _is_text(own["key"])
         and (own["order"] is None or _is_text(own["order"]))
         for own in value.values()
     )
+
+
+def _is_of_rows(link: Mapping[str, Any], links: Mapping[str, Any]) -> bool:
+    """Whether a link leads to rows of people, which have its key as their own."""
+    above = links.get(link["parent"]) if isinstance(link["parent"], str) else None
+    return isinstance(above, dict) and above.get("parent") == PEOPLE and above.get("own_key") == link["key"]
 
 
 def _are_files(value: object) -> bool:

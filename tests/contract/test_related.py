@@ -75,7 +75,7 @@ def test_categories_are_keys_as_the_texts_that_they_stand_for():
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        ({"visits": "visits"}, "a circle"),
+        ({"visits": "visits"}, "which is the table itself"),
         ({"visits": "drugs", "drugs": "visits"}, "a circle"),
         ({"drugs": "visits"}, "by the key 'patient', and `own_key` there is None. Expected the same column"),
         ({"drugs": "visits", "doses": "drugs"}, "more than 2 levels below the people"),

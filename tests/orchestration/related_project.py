@@ -15,7 +15,7 @@ from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import NAME, Project
-from tests.related import clinic
+from tests.related import clinic, with_lines
 
 PEOPLE_CONTRACT = {
     "columns": {
@@ -37,6 +37,17 @@ DRUGS_CONTRACT = {
     "columns": {
         "patient": {"type": "text", "role": "direct_identifier"},
         "drug": {"type": "text", "role": "sensitive"},
+    }
+}
+NUMBERED_VISITS_CONTRACT = {
+    "columns": {"visit": {"type": "integer", "role": "direct_identifier"}, **VISITS_CONTRACT["columns"]}
+}
+LINES_CONTRACT = {
+    "columns": {
+        "item": {"type": "text", "role": "sensitive"},
+        "line": {"type": "integer", "role": "other"},
+        "price": {"type": "float", "role": "quasi_identifier", "min": 0},
+        "visit": {"type": "integer", "role": "direct_identifier"},
     }
 }
 POLICY = Policy(
@@ -70,6 +81,7 @@ def people_of_the_clinic(tables, clinic_seed):
     class Fitted:
         def sample(self, n_people, *, seed):
             others = clinic(n_people, clinic_seed)
+            others = with_lines(others, clinic_seed) if "lines" in tables.children else others
             people = others.people.astype({"sex": tables.people["sex"].dtype})
             children = {
                 name: replace(others.children[name], table=others.children[name].table[list(own.table.columns)])
@@ -79,6 +91,8 @@ def people_of_the_clinic(tables, clinic_seed):
             code = dict(zip(others.people["patient"], people["patient"], strict=True))
             children = {
                 name: replace(own, table=own.table.assign(patient=own.table["patient"].map(code)))
+                if own.key == "patient"
+                else own
                 for name, own in children.items()
             }
             return RelatedTables(people[list(tables.people.columns)], children, "patient")
@@ -107,6 +121,15 @@ class RelatedProject(Project):
                 order=known[name][1],
             )
             for name in names or known
+        }
+
+    def two_levels(self, visits=NUMBERED_VISITS_CONTRACT, lines=LINES_CONTRACT):
+        """Visits with numbers, and the lines of their bills."""
+        return {
+            "lines": ChildTable(source=self.file("lines"), contract=lines, key="visit", order="line", of="visits"),
+            "visits": ChildTable(
+                source=self.file("visits"), contract=visits, key="patient", order="date", own_key="visit"
+            ),
         }
 
     def definitions(self, **settings) -> dg.Definitions:

@@ -20,6 +20,7 @@ from privacy_assets.release.verification import verify_release
 from tests.orchestration import faster_runs
 from tests.orchestration.project import NAME, blocked_by, failure_of, refusal
 from tests.orchestration.related_project import (
+    LINES_CONTRACT,
     POLICY,
     STAGES,
     VISITS_CONTRACT,
@@ -31,7 +32,7 @@ from tests.orchestration.related_project import (
 from tests.orchestration.sentinels import DATE, FLOAT, IDENTIFIER, LISTED, TEXT, assert_nothing_leaked
 from tests.orchestration.test_approvals import Officers
 from tests.orchestration.test_waivers import sign
-from tests.related import clinic, of_visits
+from tests.related import clinic, of_visits, with_lines
 
 N = 240
 SMOOTH = Synthesis(seed=8)
@@ -203,6 +204,165 @@ def test_a_column_that_repeats_the_person_is_warned_of(new):
     passed, description, _ = said(result, "no_column_repeats_the_person")
     assert not passed
     assert "['origin'] of 'visits'. Move them to 'people'" in description
+
+
+@pytest.fixture
+def deep(tmp_path):
+    made = RelatedProject(tmp_path)
+    made.write(with_lines(clinic(N, 1)))
+    return made
+
+
+def test_rows_of_rows_leave_together_as_smooth_cart_makes_them(deep):
+    settings = {"synthetic": Synthesis(seed=1), "utility": UtilitySettings(), "children": deep.two_levels()}
+    result = deep.run(deep.definitions(**settings))
+    assert result.success, failure_of(result)
+    released = deep.release()
+    assert verify_release(released, max_bytes=None).problems == ()
+    assert files_of(released) == (FILES | {"lines.parquet"}) - {"drugs.parquet"}
+    manifest, tables = manifest_of(released), tables_of(released)
+    assert manifest["links"] == {
+        "lines": {"parent": "visits", "key": "visit", "order": "line"},
+        "visits": {"parent": "people", "key": "patient", "order": "date", "own_key": "visit"},
+    }
+    assert {name: own["rows"] for name, own in manifest["tables"].items()} == {n: len(t) for n, t in tables.items()}
+    assert tables["visits"]["visit"].tolist() == list(range(1, len(tables["visits"]) + 1))
+    assert set(tables["lines"]["visit"]) < set(tables["visits"]["visit"])
+    assert tables["lines"]["visit"].tolist() == sorted(tables["lines"]["visit"])
+    keys = [each["column"] for each in manifest["columns"] if each["role"] == "key"]
+    assert keys == ["people: patient", "lines: visit", "visits: visit", "visits: patient"]
+    (units,) = (each["reason"] for each in manifest["verdicts"] if each["name"] == "rows_belong_to_the_declared_people")
+    assert "lines: nothing contradicts that the 'patient' of its 'visits' is the person" in units
+    page = (released / "report.html").read_text()
+    assert f"with {len(tables['lines'])} rows of lines and {len(tables['visits'])} rows of visits." in page
+    for view in ("people", "rows of lines", "histories of lines", "rows of visits", "histories of visits"):
+        assert f"<h3>View: {view}</h3>" in page
+        assert f"Figures: mpucc assessment of {view}" in page
+    assert "Bar chart: rows of lines per person" in page
+    assert "Bar chart: consecutive rows of lines" in page
+    croissant = json.loads((released / "croissant.json").read_text())
+    assert [each["@id"] for each in croissant["recordSet"]] == ["people", "lines", "visits"]
+    shown = result.asset_materializations_for_node(f"{NAME}__source")[0].metadata
+    assert shown["privacy_assets/rows of lines"].value == len(with_lines(clinic(N, 1)).children["lines"].table)
+
+
+def test_the_rows_of_visits_follow_their_people_into_the_split(deep):
+    result = deep.run(deep.definitions(children=deep.two_levels()), "source", "original", "control")
+    assert result.success, failure_of(result)
+    source, *sides = (RelatedTables.from_artifact(deep.artifact(each)) for each in STAGES[:3])
+    names = list(LINES_CONTRACT["columns"])
+    for own in sides:
+        of_them = source.children["visits"].table.merge(own.people[["patient"]])["visit"]
+        assert own.children["visits"].table["visit"].tolist() == of_them.tolist()
+        lines = source.children["lines"].table[names]
+        expected = lines[lines["visit"].isin(of_them)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(own.children["lines"].table[names], expected)
+    assert sum(len(own.children["lines"].table) for own in sides) == len(source.children["lines"].table)
+
+
+BROKEN_LINES = {
+    "orphans": (
+        lambda t: {**t, "lines": t["lines"].assign(visit=t["lines"]["visit"].where(t["lines"].index > 2, 7))},
+        "3 rows of 'lines' have a 'visit' that no row in 'visits' has",
+    ),
+    "lines of a person": (
+        lambda t: {**t, "lines": t["lines"].assign(visit=-1)},
+        "rows of 'lines' have a 'visit' that no row in 'visits' has",
+    ),
+    "a repeated visit": (
+        lambda t: {**t, "visits": pd.concat([t["visits"], t["visits"].head(2)])},
+        "2 rows of 'visits' repeat a 'visit'",
+    ),
+    "visits of nobody": (
+        lambda t: {**t, "visits": t["visits"].assign(patient="nobody")},
+        "rows of 'visits' have a 'patient' that nobody in 'people' has",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN_LINES)
+def test_a_row_without_the_row_above_it_stops_the_source(deep, what):
+    change, message = BROKEN_LINES[what]
+    for name, table in change(with_lines(clinic(N, 1)).tables).items():
+        table.to_parquet(deep.root / "data" / f"{name}.parquet", index=False)
+    result = deep.run(deep.definitions(children=deep.two_levels()), "source")
+    passed, description, _ = said(result, "every_row_has_its_person")
+    assert not passed
+    assert message in description
+    assert not deep.stored("source").exists()
+
+
+def test_a_broken_rule_of_rows_of_rows_refuses_all(deep):
+    tables = with_lines(clinic(N, 1))
+    lines = tables.children["lines"].table
+    lines.assign(price=lines["price"].clip(upper=30)).to_parquet(deep.root / "data" / "lines.parquet", index=False)
+    contract = {**LINES_CONTRACT, "rules": {"cheap": "price <= 30"}}
+    definitions = deep.definitions(children=deep.two_levels(lines=contract))
+    assert "rule_violations_is_at_most_its_limit" in blocked_by(deep.run(definitions))
+    made = with_lines(clinic(N // 2, 77), 77).children["lines"].table
+    n_broken = int((made["price"] > 30).sum())
+    assert f"'lines: cheap': {n_broken:,}" in refusal(deep.run(definitions, "synthetic_release"))
+    assert deep.everything_released() == []
+
+
+class CopiedLines(FromOthers):
+    """People of the clinic and visits that nobody has seen, with the lines of the originals' visits."""
+
+    name = "copied_lines"
+
+    def fit_related(self, tables, *, seed):
+        others = super().fit_related(tables, seed=seed)
+
+        class Fitted:
+            def sample(self, n_people, *, seed):
+                made = others.sample(n_people, seed=seed)
+                visits, lines = made.children["visits"].table, tables.children["lines"].table
+                billed = pd.factorize(lines["visit"])[0]
+                is_taken = billed < len(visits)
+                lines = lines[is_taken].assign(visit=visits["visit"].to_numpy()[billed[is_taken]])
+                own = replace(made.children["lines"], table=lines)
+                return replace(made, children={**made.children, "lines": own})
+
+        return Fitted()
+
+
+def test_the_lines_of_the_originals_are_refused_whoever_gets_them(deep):
+    definitions = deep.definitions(synthetic=Synthesis(method=CopiedLines()), children=deep.two_levels())
+    result = deep.run(definitions)
+    assert "no_leakage_is_detected" in blocked_by(result)
+    assert "leakage_detected is yes; expected no" in refusal(deep.run(definitions, "synthetic_release"))
+    assert deep.everything_released() == []
+    others = deep.definitions(children=deep.two_levels())
+    assert deep.run(others).success
+
+
+def with_a_line_of_nobody(frames):
+    return {**frames, "lines": frames["lines"].assign(visit=10**6)}
+
+
+def with_visits_in_another_order(frames):
+    return {**frames, "visits": frames["visits"].assign(visit=frames["visits"]["visit"].to_numpy()[::-1])}
+
+
+def test_rows_of_rows_that_were_swapped_before_the_gate_are_refused(deep):
+    definitions = deep.definitions(children=deep.two_levels())
+    assert deep.run(definitions, *STAGES).success
+    kept = deep.artifact("synthetic").frames
+    n_visits = len(kept["visits"])
+    for change, message in (
+        (with_a_line_of_nobody, f"{len(kept['lines'])} rows of 'lines' have a 'visit' that no row in 'visits' has"),
+        (with_visits_in_another_order, f"the 'visit' of 'visits' are not the numbers from 1 to {n_visits}"),
+    ):
+        deep.swap("synthetic", lambda frames, change=change: change({**frames, **kept}))
+        assert message in refusal(deep.run(definitions, "synthetic_release"))
+    deep.swap("synthetic", lambda _: kept)
+    changed = deep.two_levels()
+    without = {"visits": replace(changed["visits"], own_key=None)}
+    other_order = {**changed, "lines": replace(changed["lines"], order=None)}
+    for children in (without, other_order):
+        why = refusal(deep.run(deep.definitions(children=children), "synthetic_release"))
+        assert "synthetic does not meet the current contract" in why
+    assert deep.everything_released() == []
 
 
 class Copies(FromOthers):
@@ -417,7 +577,11 @@ def sentinel_tables(n=300):
             "paid": rng.random(2 * n) < 0.5,
         }
     )
-    return {"people": people, "visits": visits}
+    visits["visit"] = [f"{IDENTIFIER}-v{number}" for number in rng.permutation(2 * n)]
+    lines = pd.DataFrame({"visit": visits["visit"].to_numpy()[rng.integers(0, 2 * n, 2 * n)]})
+    lines["item"] = rng.choice([TEXT, LISTED], 2 * n)
+    lines["price"] = FLOAT + rng.integers(0, 3, 2 * n)
+    return {"people": people, "visits": visits, "lines": lines}
 
 
 SENTINEL_FAILURES = {
@@ -431,8 +595,22 @@ SENTINEL_FAILURES = {
         lambda t: {**t, "visits": t["visits"].assign(patient=None)},
         "Table 'visits' does not meet",
     ),
-    "another column": (lambda t: {**t, "visits": t["visits"].assign(**{TEXT: 1})}, "1 columns (positions 5) are not"),
+    "another column": (lambda t: {**t, "visits": t["visits"].assign(**{TEXT: 1})}, "1 columns (positions 6) are not"),
     "repeated": (lambda t: {**t, "people": pd.concat([t["people"]] * 2)}, "300 rows of 'people' repeat a 'patient'"),
+    "repeated visits": (
+        lambda t: {**t, "visits": pd.concat([t["visits"]] * 2)},
+        "600 rows of 'visits' repeat a 'visit'",
+    ),
+    "lines of no visit": (
+        lambda t: {**t, "lines": t["lines"].assign(visit=t["lines"]["visit"] + "-x")},
+        "600 rows of 'lines' have a 'visit' that no row in 'visits' has",
+    ),
+    "prices": (lambda t: {**t, "lines": t["lines"].assign(price=TEXT)}, "column 'price' fails has_type_float"),
+    "a column of lines": (
+        lambda t: {**t, "lines": t["lines"].assign(**{TEXT: 1})},
+        "1 columns (positions 3) are not",
+    ),
+    "broken rules": (lambda t: {**t, "lines": t["lines"].assign(price=-FLOAT)}, "column 'price' fails greater_than"),
 }
 
 
@@ -443,7 +621,11 @@ def test_no_key_and_no_cell_of_a_child_is_found_anywhere(tmp_path, capfd, what):
     project = RelatedProject(tmp_path)
     for name, table in change(sentinel_tables()).items():
         table.to_parquet(project.root / "data" / f"{name}.parquet", index=False)
-    settings = {"children": project.children("visits"), "synthetic": Synthesis(settings={"smoothing": 0})}
+    key = {"visit": {"type": "text", "role": "direct_identifier"}}
+    lines = {name: own for name, own in LINES_CONTRACT["columns"].items() if name != "line"}
+    children = project.two_levels({"columns": {**VISITS_CONTRACT["columns"], **key}}, {"columns": {**lines, **key}})
+    children["lines"] = replace(children["lines"], order=None)
+    settings = {"children": children, "synthetic": Synthesis(settings={"smoothing": 0})}
     with faster_runs.texts_of_pictures() as texts:
         result = project.run(project.definitions(**settings))
     project.written_in_pictures.extend(texts)
@@ -452,6 +634,7 @@ def test_no_key_and_no_cell_of_a_child_is_found_anywhere(tmp_path, capfd, what):
         page = [*project.private.rglob("refusal.html"), *(project.root / "releases").rglob("report.html")]
         assert page
         assert "rows of visits per person; 5+ are 5 or more" in texts
+        assert [each for each in texts if each.startswith("rows of lines per person; ")]
     else:
         assert not result.success
         assert message in failure_of(result)

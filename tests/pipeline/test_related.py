@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related import Child, RelatedTables
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 from privacy_assets.contract.views import columns_of_views, related_views
+from privacy_assets.disclosure.column_examination import examine_columns
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.mpucc.views import MpuccOfViews, assess_views
@@ -20,8 +22,15 @@ from privacy_assets.pipeline.related import (
 )
 from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
-from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, POLICY, VISITS_CONTRACT
-from tests.related import clinic, of_visits
+from tests.orchestration.related_project import (
+    DRUGS_CONTRACT,
+    LINES_CONTRACT,
+    NUMBERED_VISITS_CONTRACT,
+    PEOPLE_CONTRACT,
+    POLICY,
+    VISITS_CONTRACT,
+)
+from tests.related import clinic, of_visits, with_lines
 
 RULES = {"people": {"adult": "age >= 30"}, "visits": {"cheap": "cost <= 40", "paid": "paid or cost <= 60"}}
 CONTRACTS = RelatedContracts.of(
@@ -104,6 +113,76 @@ def test_people_are_the_same_however_they_and_their_rows_are_ordered():
     moved = tables.map(lambda name, own: own.assign(drug="w") if name == "drugs" else own)
     has_drugs = np.bincount(tables.whose["drugs"], minlength=80) > 0
     assert ((hashes_of_people(moved) != hashes) == has_drugs).all()
+
+
+DEEP = RelatedContracts.of(
+    TableContract.from_mapping(PEOPLE_CONTRACT),
+    {
+        "lines": Linked(LINES_CONTRACT, "visit", "line", "visits"),
+        "visits": Linked(NUMBERED_VISITS_CONTRACT, "patient", "date", own_key="visit"),
+    },
+)
+
+
+def admitted_deep(seed, n=80, change=lambda lines: lines):
+    tables = with_lines(clinic(n, seed), seed).tables
+    return DEEP.related(DEEP.check({**tables, "lines": change(tables["lines"])})).renumbered()
+
+
+def test_values_of_rows_of_rows_are_rare_by_person():
+    """A value in the bills of four visits of one person is of one person."""
+    tables = with_lines(clinic(80, 1), 1)
+    whose = tables.whose["lines"]
+    n_visits = pd.Series(tables.children["lines"].table["visit"]).groupby(whose).nunique()
+    assert n_visits.max() >= 4
+    is_own = whose == n_visits.idxmax()
+    original = admitted_deep(1, change=lambda lines: lines.assign(item=lines["item"].where(~is_own, "only")))
+    made = admitted_deep(3, change=lambda lines: lines.assign(item=lines["item"].where(lines.index > 5, "only")))
+    control = admitted_deep(2)
+    found = rare_values_of_related(POLICY, DEEP, made, [original, control])
+    assert found.by_column["lines: item"].n_values == 1
+    common = admitted_deep(1, change=lambda lines: lines.assign(item=lines["item"].where(whose % 5 > 0, "only")))
+    assert rare_values_of_related(POLICY, DEEP, made, [common, control]).by_column["lines: item"].n_values == 0
+
+
+def test_columns_of_rows_of_rows_are_examined_by_person():
+    tables = admitted_deep(1)
+    (found,) = examine_columns(tables, {"lines: item": "sensitive"})
+    lines, visits = tables.tables["lines"], tables.tables["visits"]
+    of_visit = dict(zip(visits["visit"], visits["patient"], strict=True))
+    people = {}
+    for visit, item in zip(lines["visit"], lines["item"], strict=True):
+        people.setdefault(item, set()).add(of_visit[visit])
+    alone = [item for item, own in people.items() if len(own) == 1]
+    assert found.share_alone == sum(item in alone for item in lines["item"]) / len(lines)
+    own = tables.map(lambda name, table: table.assign(item=table["visit"].map(of_visit)) if name == "lines" else table)
+    assert examine_columns(own, {"lines: item": "sensitive"})[0].share_alone == 1
+
+
+def test_people_are_the_same_however_their_visits_are_numbered():
+    tables = admitted_deep(1)
+    hashes = hashes_of_people(tables)
+    rng = np.random.default_rng(0)
+    new = rng.permutation(len(tables.tables["visits"])) + 500
+    shuffled = tables.map(lambda name, own: own.assign(visit=new[own["visit"] - 1]) if "visit" in own else own)
+    shuffled = shuffled.map(lambda name, own: own.sample(frac=1, random_state=1) if name != "people" else own)
+    assert hashes_of_people(shuffled).tolist() == hashes.tolist()
+    # A line of another visit of the same person is another person's history.
+    visits, lines = tables.tables["visits"], tables.tables["lines"]
+    others = visits.groupby("patient")["visit"].transform(lambda own: np.roll(own, 1)).to_numpy()
+    first = lines.assign(visit=np.where(lines.index == 0, others[lines["visit"] - 1], lines["visit"]))
+    moved = tables.map(lambda name, own: first if name == "lines" else own)
+    assert others[lines["visit"].iloc[0] - 1] != lines["visit"].iloc[0]
+    assert (hashes_of_people(moved) != hashes).sum() == 1
+
+
+def test_people_and_content_of_one_level_are_what_they_were():
+    """Releases and private records of before rows had rows stay comparable."""
+    people = pd.DataFrame({"id": [1, 2, 3], "age": [30, 40, 50]})
+    visits = pd.DataFrame({"id": [1, 1, 3], "day": [5, 2, 9], "cost": [1.5, 2.0, 0.25]})
+    tables = RelatedTables(people, {"visits": Child(visits, "id", "day")}, "id")
+    assert tables.content == "d09c15d2097f8c587ab4aed484910a9ece1de9ddd1d36b27991da4fbbfe3d8ab"
+    assert hashes_of_people(tables).tolist() == [10976109253583558461, 7835879351530182493, 4156764032320684668]
 
 
 @pytest.fixture(scope="module")

@@ -20,14 +20,23 @@ from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.remade_report import remake_report
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
-from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, VISITS_CONTRACT
-from tests.related import clinic
+from tests.orchestration.related_project import (
+    DRUGS_CONTRACT,
+    LINES_CONTRACT,
+    NUMBERED_VISITS_CONTRACT,
+    PEOPLE_CONTRACT,
+)
+from tests.related import clinic, with_lines
 from tests.release.agreeing import agreeing
 from tests.release.test_files import RECORD
 
 CONTRACTS = RelatedContracts.of(
     TableContract.from_mapping(PEOPLE_CONTRACT),
-    {"visits": Linked(VISITS_CONTRACT, "patient", "date"), "drugs": Linked(DRUGS_CONTRACT, "patient")},
+    {
+        "visits": Linked(NUMBERED_VISITS_CONTRACT, "patient", "date", own_key="visit"),
+        "drugs": Linked(DRUGS_CONTRACT, "patient"),
+        "lines": Linked(LINES_CONTRACT, "visit", "line", "visits"),
+    },
 )
 VERDICT = replace(RECORD.verdicts[1], name="no_leakage_is_detected", metric="leakage_detected", value=0, limit=0)
 RELATED_RECORD = agreeing(
@@ -42,8 +51,8 @@ RELATED_RECORD = agreeing(
 
 
 def made(seed):
-    tables = clinic(60, seed)
-    return CONTRACTS.related(CONTRACTS.check(tables.tables)).renumbered()
+    tables = clinic(60, seed).tables | with_lines(clinic(60, seed), seed).tables
+    return CONTRACTS.related(CONTRACTS.check(tables)).renumbered()
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +89,9 @@ def write_manifest(directory, manifest):
     (directory / "manifest.json").write_text(json.dumps(manifest))
 
 
-def without_link(directory, *, corrected):
+def without_link(directory, *, corrected, name="drugs"):
     manifest = json.loads((directory / "manifest.json").read_text())
-    manifest["links"].pop("drugs")
+    manifest["links"].pop(name)
     write_manifest(directory, manifest) if corrected else (directory / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -96,10 +105,22 @@ def with_column_of(directory, column, table):
     write_manifest(directory, manifest)
 
 
-def another_order(directory):
-    manifest = json.loads((directory / "manifest.json").read_text())
-    manifest["links"]["visits"]["order"] = None
-    write_manifest(directory, manifest)
+def linked(name, **changes):
+    def act(directory, _):
+        manifest = json.loads((directory / "manifest.json").read_text())
+        manifest["links"][name] |= changes
+        write_manifest(directory, manifest)
+
+    return act
+
+
+def forged_links(**links):
+    def act(directory, _):
+        correct_everything(directory)
+        recorded = json.loads((directory / "manifest.json").read_text())["links"]
+        correct_everything(directory, links={name: own | links.get(name, {}) for name, own in recorded.items()})
+
+    return act
 
 
 def forged(name, change):
@@ -120,6 +141,10 @@ def first_again(table):
 
 def without_a_person_with_visits(people):
     return people.drop(index=made(1).children["visits"].table["patient"].iloc[0] - 1)
+
+
+def without_a_visit_with_lines(visits):
+    return visits.drop(index=made(1).children["lines"].table["visit"].iloc[0] - 1)
 
 
 def with_other_first_cost(visits):
@@ -182,10 +207,62 @@ DAMAGES = {
         lambda own, _: with_column_of(own, "people: age", "visits"),
         ["the file 'people.parquet' does not have the recorded columns without an index"],
     ),
-    "another order": (
-        lambda own, _: another_order(own),
+    "another order": (linked("visits", order=None), ["the tables as a whole do not have the recorded fingerprint"]),
+    "lines of another release": (
+        lambda own, other: shutil.copy(other / "lines.parquet", own / "lines.parquet"),
+        [CHANGED.format("lines.parquet")],
+    ),
+    "lines left out": (lambda own, _: (own / "lines.parquet").unlink(), ["the file 'lines.parquet' is missing"]),
+    "a price changed": (damaged("lines", lambda t: t.assign(price=t["price"] + 1)), [CHANGED.format("lines.parquet")]),
+    "a visit with lines deleted": (damaged("visits", without_a_visit_with_lines), [CHANGED.format("visits.parquet")]),
+    "a visit with lines deleted, everything corrected": (
+        forged("visits", without_a_visit_with_lines),
+        ["rows of 'lines' have a 'visit' that no row in 'visits' has", "the 'visit' of 'visits' are not the numbers"],
+    ),
+    "a visit repeated, everything corrected": (
+        forged("visits", lambda t: pd.concat([t.head(1), t], ignore_index=True)),
+        ["1 rows of 'visits' repeat a 'visit'"],
+    ),
+    "the last visits deleted without lines of theirs, everything corrected": (
+        forged("visits", lambda t: t.assign(visit=t["visit"] + 1)),
+        ["the 'visit' of 'visits' are not the numbers from 1 to "],
+    ),
+    "visits in another order, everything corrected": (
+        forged("visits", lambda t: t.assign(visit=t["visit"].to_numpy()[::-1])),
+        ["the 'visit' of 'visits' are not the numbers from 1 to "],
+    ),
+    "keys of lines shifted": (
+        damaged("lines", lambda t: t.assign(visit=np.roll(t["visit"], 1))),
+        [CHANGED.format("lines.parquet")],
+    ),
+    "keys of lines shifted, everything corrected": (
+        forged("lines", lambda t: t.assign(visit=np.roll(t["visit"], 1))),
+        ["the rows of 'lines' are not in the order of their 'visits'"],
+    ),
+    "lines of no visit, everything corrected": (
+        forged("lines", lambda t: t.assign(visit=t["visit"].replace(t["visit"].max(), 10**6))),
+        ["rows of 'lines' have a 'visit' that no row in 'visits' has"],
+    ),
+    "the link of lines dropped": (
+        lambda own, _: without_link(own, corrected=True, name="lines"),
+        ["it does not say how its tables belong together"],
+    ),
+    "another order of lines": (
+        linked("lines", order=None),
         ["the tables as a whole do not have the recorded fingerprint"],
     ),
+    "lines of people": (linked("lines", parent="people"), ["'people' has no 'visit'"]),
+    "lines of people by their person, everything corrected": (
+        forged_links(lines={"parent": "people", "key": "patient"}),
+        ["'lines' has no 'patient'"],
+    ),
+    "lines of drugs": (linked("lines", parent="drugs"), ["the values of links are invalid"]),
+    "lines of a table that is not there": (linked("lines", parent="x"), ["the values of links are invalid"]),
+    "lines of themselves": (linked("lines", parent="lines", own_key="visit"), ["the values of links are invalid"]),
+    "a third level": (linked("drugs", parent="lines", key="visit"), ["the values of links are invalid"]),
+    "two parents": (linked("lines", parent=["visits", "people"]), ["the values of links are invalid"]),
+    "no number of visits": (linked("visits", own_key=None), ["the values of links are invalid"]),
+    "numbers of lines": (linked("lines", own_key="line"), ["rows of 'lines' repeat a 'line'"]),
 }
 
 
@@ -197,8 +274,9 @@ def test_the_tables_are_one_release(released, capsys):
     for name, table in made(1).tables.items():
         pd.testing.assert_frame_equal(frames_of(released[0])[name], table)
     assert remake_report(released[0]).page
-    n_visits, n_drugs = (len(made(1).tables[name]) for name in ("visits", "drugs"))
-    assert found.records == f"60 synthetic people with {n_visits} rows of visits and {n_drugs} rows of drugs"
+    n_visits, n_drugs, n_lines = (len(made(1).tables[name]) for name in ("visits", "drugs", "lines"))
+    rows = f"{n_visits} rows of visits and {n_drugs} rows of drugs and {n_lines} rows of lines"
+    assert found.records == f"60 synthetic people with {rows}"
     assert main(["verify", str(released[0])]) == 0
     assert f"has {found.records} with fingerprint {made(1).content}." in capsys.readouterr().out
 
@@ -231,6 +309,14 @@ def test_a_table_that_differs_is_said_beside_the_whole(released, tmp_path):
     [
         (lambda t: t.take(np.arange(5, 60)), "are not the numbers from 1 to 55"),
         (lambda t: replace(t, people=t.people.iloc[::-1].reset_index(drop=True)), "are not the numbers from 1 to 60"),
+        (
+            lambda t: t.map(lambda name, own: own.iloc[::-1].reset_index(drop=True) if name == "lines" else own),
+            "the rows of 'lines' are not in the order of their 'visits'",
+        ),
+        (
+            lambda t: t.map(lambda name, own: own.assign(visit=own["visit"] + 1) if "visit" in own else own),
+            "the 'visit' of 'visits' are not the numbers from 1 to ",
+        ),
     ],
 )
 def test_tables_that_are_not_numbered_anew_are_never_written(tmp_path, change, message):
@@ -242,17 +328,27 @@ def test_tables_that_are_not_numbered_anew_are_never_written(tmp_path, change, m
 
 def test_links_are_broken_by_what_a_slow_count_finds():
     rng = np.random.default_rng(5)
-    n_broken = 0
+    n_broken = n_broken_below = 0
     for _ in range(200):
         people = pd.DataFrame({"id": rng.integers(1, 5, 4) if rng.random() < 0.5 else [1, 2, 3, 4]})
         keys = np.sort(rng.integers(1, 6, 3)) if rng.random() < 0.7 else rng.integers(1, 5, 3)
         rows = pd.DataFrame({"id": keys})
-        found = broken_links({"people": people, "rows": rows}, "id", {"rows": {"key": "id"}})
+        links = {"rows": {"parent": "people", "key": "id"}}
+        found = broken_links({"people": people, "rows": rows}, "id", links)
         own, of_rows = people["id"].tolist(), rows["id"].tolist()
         expected = own != [1, 2, 3, 4] or any(key not in own for key in of_rows) or of_rows != sorted(of_rows)
         assert bool(found) == expected
         n_broken += expected
+        numbers = [1, 2, 3] if rng.random() < 0.6 else rng.integers(1, 4, 3).tolist()
+        below = rng.integers(1, 4, 4) if rng.random() < 0.3 else np.sort(rng.integers(1, 5 if expected else 4, 4))
+        tables = {"parts": pd.DataFrame({"nr": below}), "people": people, "rows": rows.assign(nr=numbers)}
+        links = {"parts": {"parent": "rows", "key": "nr"}, "rows": {**links["rows"], "own_key": "nr"}}
+        of_below = below.tolist()
+        is_broken = numbers != [1, 2, 3] or not {*of_below} <= {*numbers} or of_below != sorted(of_below)
+        assert bool(broken_links(tables, "id", links)) == (expected or is_broken)
+        n_broken_below += is_broken and not expected
     assert 50 < n_broken < 200
+    assert n_broken_below > 20
 
 
 def test_the_content_is_that_of_all_tables_and_their_links():
@@ -261,8 +357,10 @@ def test_the_content_is_that_of_all_tables_and_their_links():
     assert same.content == tables.content == made(1).content
     others = [
         made(2),
-        replace(tables, children={name: tables.children[name] for name in ("visits",)}),
+        replace(tables, children={name: tables.children[name] for name in ("visits", "lines")}),
         replace(tables, children={**tables.children, "visits": replace(tables.children["visits"], order=None)}),
         tables.map(lambda name, table: table.iloc[:-1] if name == "drugs" else table),
+        tables.map(lambda name, table: table.iloc[:-1] if name == "lines" else table),
+        replace(tables, children={**tables.children, "lines": replace(tables.children["lines"], order=None)}),
     ]
-    assert len({tables.content, *(each.content for each in others)}) == 5
+    assert len({tables.content, *(each.content for each in others)}) == 7

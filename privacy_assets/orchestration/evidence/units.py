@@ -28,7 +28,12 @@ def decide_on_units(
 ) -> UnitDecision:
     """Decide by the current contracts on what was found in the tables of a stage."""
     decisions = {
-        name: decide_on_unit({stage: own}, _contract_of(release, name), release.policy.use_case)
+        name: decide_on_unit(
+            {stage: own},
+            _contract_of(release, name),
+            release.policy.use_case,
+            "" if release.related is None else release.related.person_of(name),
+        )
         for name, own in examined.items()
     }
     if release.related is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related import PEOPLE
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.sources import TableSource
@@ -21,6 +22,7 @@ NOT_BUILT: Mapping[str, str] = {
     "privacy_budget": "no method with a budget makes related tables",
     "engine": "related tables are assessed in the run itself",
     "partitions_def": "make one release of all people",
+    "memory": "it is compared with what one table needs",
 }
 """Settings that cannot be given with `children`, and what to do."""
 
@@ -44,14 +46,25 @@ class ChildTable:
     )
     key: str = setting(
         REQUIRED,
-        "Column of it and of the people by which rows belong to people: a direct_identifier in both contracts. "
-        "Released keys are new numbers.",
+        "Column of it and of the people by which rows belong to people (or of the child in `of`, to its rows): a "
+        "direct_identifier in both contracts. Released keys are new numbers.",
         "patient",
     )
     order: str | None = setting(
         None,
         "Column of integers, floats or datetimes that orders the rows of a person; equal ones are allowed.",
         "date",
+    )
+    of: str = setting(
+        PEOPLE,
+        "Table to which its rows belong: people, or a child of the people, which has the key as its own_key.",
+        PEOPLE,
+    )
+    own_key: str | None = setting(
+        None,
+        "Column that numbers its rows, if rows of another child belong to them: a direct_identifier in both contracts. "
+        "Released numbers are new.",
+        "visit",
     )
 
 
@@ -63,7 +76,9 @@ def related_contracts(contract: TableContract, children: Mapping[str, ChildTable
         raise InvalidSettingError(
             "`children` must map names of tables to ChildTable(source=..., contract=..., key=...). Nothing was read."
         )
-    linked = {name: Linked(each.contract, each.key, each.order) for name, each in children.items()}
+    linked = {
+        name: Linked(each.contract, each.key, each.order, each.of, each.own_key) for name, each in children.items()
+    }
     return RelatedContracts.of(contract, linked)
 
 

@@ -118,6 +118,15 @@ def child(**settings):
     return {"children": {"visits": own}}
 
 
+def rows_of_visits(of="visits", own_key="visit"):
+    """Visits with numbers, and prescriptions of visits."""
+    visits = child(own_key=own_key)["children"]["visits"]
+    columns = {"visit": NUMBER, "drug": {"type": "text", "role": "sensitive"}}
+    visits["contract"] = {"columns": visits["contract"]["columns"] | {"visit": NUMBER}}
+    own = {"source": {"file": "rx.parquet"}, "contract": {"columns": columns}, "key": "visit", "of": of}
+    return {"children": {"visits": visits, "prescriptions": own}}
+
+
 def by_name(model, top, *, then=None):
     """Set one field of a block at a time: ``{field: (right, wrong, message)}`` becomes the cases of a model."""
 
@@ -180,6 +189,16 @@ CASES = {
         child(order="date"),
         child(order="patient"),
         "'visits' has the order 'patient', which is not released: expected a released column of integers, floats or",
+    ),
+    "ChildTable.of": (
+        rows_of_visits(),
+        rows_of_visits(of="prescriptions"),
+        "'prescriptions' belongs to 'prescriptions', which is the table itself, so that no order of drawing is honest",
+    ),
+    "ChildTable.own_key": (
+        rows_of_visits(),
+        rows_of_visits(own_key="date"),
+        "belongs to rows of 'visits' by the key 'visit', and `own_key` there is 'date': expected the same column",
     ),
     "PrivacyReleaseComponent.policy": (
         {"policy": "development"},

@@ -9,7 +9,14 @@ from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.metrics import METRICS, MPUCC
 from privacy_assets.release.policy import Limit, Policy
-from tests.orchestration.related_project import DRUGS_CONTRACT, PEOPLE_CONTRACT, POLICY, VISITS_CONTRACT
+from tests.orchestration.related_project import (
+    DRUGS_CONTRACT,
+    LINES_CONTRACT,
+    NUMBERED_VISITS_CONTRACT,
+    PEOPLE_CONTRACT,
+    POLICY,
+    VISITS_CONTRACT,
+)
 
 
 def with_column(contract, name, **settings):
@@ -19,6 +26,26 @@ def with_column(contract, name, **settings):
 
 def child(contract=VISITS_CONTRACT, key="patient", order="date", source=list):
     return pa.ChildTable(source=source, contract=contract, key=key, order=order)
+
+
+NUMBERED_LINES_CONTRACT = with_column(LINES_CONTRACT, "line", role="direct_identifier")
+
+
+def two_levels(visits=NUMBERED_VISITS_CONTRACT, lines=LINES_CONTRACT, of_visits=None, of_lines=None):
+    """Visits with numbers and the lines of their bills, with some of their settings changed."""
+    own = {"contract": visits, "key": "patient", "order": "date", "own_key": "visit", **(of_visits or {})}
+    below = {"contract": lines, "key": "visit", "order": "line", "of": "visits", **(of_lines or {})}
+    return {"visits": pa.ChildTable(source=list, **own), "lines": pa.ChildTable(source=list, **below)}
+
+
+def with_level(**more):
+    """Visits, their lines, and another table."""
+    below = {"contract": NUMBERED_LINES_CONTRACT, "key": "line", "of": "lines"} | more
+    of_lines = {"order": None, "own_key": "line"}
+    return {
+        **two_levels(lines=NUMBERED_LINES_CONTRACT, of_lines=of_lines),
+        "parts": pa.ChildTable(source=list, **below),
+    }
 
 
 def asked(**settings):
@@ -43,6 +70,24 @@ def test_the_contract_of_a_child_has_its_key_as_the_person():
     }
     assert release.disclosure_settings.max_known == 2
     assert release.stages_assessed == ("original", "control")
+
+
+def test_rows_of_rows_are_linked_by_the_numbers_of_rows():
+    related = asked(children=two_levels()).related
+    assert related.keys == {"people": ["patient"], "visits": ["patient", "visit"], "lines": ["visit"]}
+    assert related.columns_of("lines") == ["item", "line", "price", "visit"]
+    roles = {each["column"]: each["role"] for each in related.describe()}
+    assert {name for name, role in roles.items() if role == "key"} == {
+        "people: patient",
+        "visits: visit",
+        "visits: patient",
+        "lines: visit",
+    }
+
+
+def test_rows_of_rows_may_have_the_number_of_their_person_which_never_leaves():
+    lines = with_column(LINES_CONTRACT, "patient", type="text", role="direct_identifier")
+    assert "patient" not in asked(children=two_levels(lines=lines)).related.columns_of("lines")
 
 
 SPARK = pa.SparkSource(table="visits", columns=["patient"])
@@ -79,6 +124,7 @@ REFUSED = {
     "options": ({"options": pa.OptionsSettings()}, "`options`: compare settings with the functions for notebooks"),
     "assessment": ({"assessment": pa.AssessmentSettings()}, "`assessment`: it is chosen for each view"),
     "engine": ({"engine": pa.LocalEngine(rows_per_task=10)}, "`engine`: related tables are assessed in the run itself"),
+    "memory": ({"memory": "16 GiB"}, "`memory`: it is compared with what one table needs"),
     "csv": ({"formats": ["parquet", "csv"]}, "`formats: csv`: Parquet files keep types and keys"),
     "parts": ({"rows_per_part": 1_000}, "`rows_per_part`: each table is one file"),
     "drift": ({"monitoring": pa.MonitoringSettings()}, "`monitoring.drift_limit`: set it to null"),
@@ -156,6 +202,87 @@ REFUSED = {
     "a limit on one table": (
         {"policy": Policy((*POLICY.limits, Limit("identification_rate", 0.1)))},
         "The policy limits ['identification_rate'], which are figures of one table",
+    ),
+    "a third level": (
+        {"children": with_level()},
+        "'parts' belongs to 'lines', which is more than 2 levels below the people: expected 'people' or a child of",
+    ),
+    "a circle": (
+        {"children": two_levels(of_visits={"of": "lines"})},
+        "'visits' belongs to 'lines', so that the tables are a circle, in which no order of drawing is honest",
+    ),
+    "its own rows": (
+        {"children": two_levels(of_lines={"of": "lines"})},
+        "'lines' belongs to 'lines', which is the table itself, so that no order of drawing is honest: expected",
+    ),
+    "rows of nothing": (
+        {"children": two_levels(of_lines={"of": "stays"})},
+        "'lines' belongs to 'stays', which is not one of the tables: expected 'people' or a child of them; join it",
+    ),
+    "no own key": (
+        {"children": two_levels(of_visits={"own_key": None})},
+        "'lines' belongs to rows of 'visits' by the key 'visit', and `own_key` there is None: expected the same column",
+    ),
+    "another own key": (
+        {"children": two_levels(of_lines={"key": "item"})},
+        "by the key 'item', and `own_key` there is 'visit'",
+    ),
+    "an own key without rows": (
+        {"children": {"visits": two_levels()["visits"]}},
+        "'visits' has the own_key 'visit', and no table belongs to its rows (`of: visits`): leave it out",
+    ),
+    "an own key that leaves": (
+        {"children": two_levels(with_column(NUMBERED_VISITS_CONTRACT, "visit", role="other"))},
+        "'visits' has the own_key 'visit', which is other: keys never leave, expected direct_identifier",
+    ),
+    "an own key that is not there": (
+        {"children": two_levels(VISITS_CONTRACT)},
+        "'visits' has the own_key 'visit', which its contract does not have: expected a column that numbers its rows",
+    ),
+    "an own key that is the key": (
+        {"children": two_levels(of_visits={"own_key": "patient"})},
+        "'visits' has the own_key 'patient', which is its key, too: expected another column",
+    ),
+    "a key of rows that leaves": (
+        {"children": two_levels(lines=with_column(LINES_CONTRACT, "visit", role="sensitive"))},
+        "'lines' has the key 'visit', which is sensitive in its contract: keys never leave, expected direct_identifier",
+    ),
+    "a key of rows of another type": (
+        {"children": two_levels(lines=with_column(LINES_CONTRACT, "visit", type="text"))},
+        "'lines' has the key 'visit', which is text there and integer in 'visits': expected one type",
+    ),
+    "an own key of a type that numbers nothing": (
+        {
+            "children": two_levels(
+                with_column(NUMBERED_VISITS_CONTRACT, "visit", type="float"),
+                with_column(LINES_CONTRACT, "visit", type="float"),
+            )
+        },
+        "'lines' has the key 'visit' of type float: expected integer, text or category",
+    ),
+    "an order by the own key": (
+        {"children": two_levels(of_visits={"order": "visit"})},
+        "'visits' has the order 'visit', which is not released",
+    ),
+    "two parents": (
+        {"children": two_levels(of_lines={"of": ["visits", "people"]})},
+        "'lines' has 'of' of type list: expected the name of one table: with two parents no order of drawing is honest",
+    ),
+    "a key of two columns": (
+        {"children": two_levels(of_lines={"key": ["visit", "line"]})},
+        "'lines' has 'key' of type list: expected the name of one column: make one of several first",
+    ),
+    "an own key of two columns": (
+        {"children": two_levels(of_visits={"own_key": ["visit", "date"]})},
+        "'visits' has 'own_key' of type list: expected the name of one column",
+    ),
+    "people with numbers of rows": (
+        {"contract": with_column(PEOPLE_CONTRACT, "visit", type="integer", role="other"), "children": two_levels()},
+        "`contract` releases ['visit'], which number people or rows in other tables: expected the role direct_identif",
+    ),
+    "rows that show their person": (
+        {"children": two_levels(lines=with_column(LINES_CONTRACT, "patient", type="text", role="other"))},
+        "'lines' releases ['patient'], which number people or rows in other tables",
     ),
     "no limit that protects": ({"policy": Policy((Limit("utility", 0.5, severity="error"),))}, "no limit of severity"),
 }
