@@ -2,7 +2,8 @@
 
 Usage: python -m benchmarks.campaigns.kill [--n 1000] [--seed 0] [--related]
 
-With --related only people with their rows are stored and released, which are one of the tables otherwise.
+With --related only people with their rows, and rows of rows, are stored and released, which are one of the tables
+otherwise.
 
 Three ways, drawn at random:
 
@@ -31,7 +32,7 @@ from typing import Any
 
 from benchmarks.campaigns.releases import OUTCOMES, SIDES, Content, Place, contents, forked, summary
 from benchmarks.campaigns.releases import related as related_tables
-from tests.related import clinic
+from tests.related import clinic, with_lines
 
 COUNTED = (
     "open",
@@ -175,12 +176,13 @@ class _Runs:
 
     def run(self, root: Path, seed: int) -> None:
         """Make and release both sides in one run."""
-        project = self.project(root)
+        project, settings = self.project(root), self.settings
         if len(self.sides) == 1:
-            project.write(clinic(300, seed))
+            project.write(with_lines(clinic(300, seed), seed))
+            settings = {"children": project.two_levels()}
         else:
             project.write_tables(seed)
-        if not project.run(project.definitions(**self.settings)).success:
+        if not project.run(project.definitions(**settings)).success:
             raise RuntimeError("the run failed")
 
     def try_one(self, number: int) -> Counter:

@@ -80,11 +80,14 @@ def tables(seed: int) -> list[pd.DataFrame]:
 
 
 def related(seed: int) -> RelatedTables:
-    """Make people with their visits, with the keys of a release."""
+    """Make people with their visits and what was prescribed in them, with the keys of a release."""
     random = np.random.default_rng(seed)
     people = pd.DataFrame({"person": np.arange(1, 201), "age": random.integers(18, 90, 200)})
     visits = pd.DataFrame({"person": np.sort(random.integers(1, 201, 700)), "day": random.integers(0, 900, 700)})
-    return RelatedTables(people, {"visits": Child(visits, "person", "day")}, "person")
+    visits["visit"] = np.arange(1, 701)
+    drugs = pd.DataFrame({"visit": np.sort(random.integers(1, 701, 900)), "drug": random.integers(0, 40, 900)})
+    children = {"visits": Child(visits, "person", "day", own_key="visit"), "drugs": Child(drugs, "visit", of="visits")}
+    return RelatedTables(people, children, "person")
 
 
 @dataclass
