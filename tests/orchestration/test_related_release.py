@@ -260,6 +260,22 @@ def test_the_rows_of_visits_follow_their_people_into_the_split(deep):
     assert sum(len(own.children["lines"].table) for own in sides) == len(source.children["lines"].table)
 
 
+def test_whose_rows_of_rows_are_is_judged_by_person(deep):
+    """Their table may have the number of the person, which would otherwise seem to be of other people than visits."""
+    tables = with_lines(clinic(N, 1))
+    of_people = tables.people[["patient"]].assign(born=np.random.default_rng(0).integers(1930, 2000, N))
+    of_people = of_people.iloc[tables.whose["lines"]].reset_index(drop=True)
+    lines = pd.concat([tables.children["lines"].table, of_people], axis=1)
+    lines.to_parquet(deep.root / "data" / "lines.parquet", index=False)
+    columns = {**LINES_CONTRACT["columns"], "patient": {"type": "text", "role": "direct_identifier"}}
+    columns["born"] = {"type": "integer", "role": "other"}
+    result = deep.run(deep.definitions(children=deep.two_levels(lines={"columns": columns})), "source")
+    assert result.success, failure_of(result)
+    assert "patient" not in deep.artifact("source").frames["lines"]
+    _, description, _ = said(result, "rows_belong_to_the_declared_people")
+    assert "lines: nothing contradicts that the 'patient' of its 'visits' is the person" in description
+
+
 BROKEN_LINES = {
     "orphans": (
         lambda t: {**t, "lines": t["lines"].assign(visit=t["lines"]["visit"].where(t["lines"].index > 2, 7))},

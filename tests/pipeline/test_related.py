@@ -11,6 +11,7 @@ from privacy_assets.contract.related import Child, RelatedTables
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 from privacy_assets.contract.views import columns_of_views, related_views
 from privacy_assets.disclosure.column_examination import examine_columns
+from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.mpucc.views import MpuccOfViews, assess_views
@@ -174,6 +175,17 @@ def test_people_are_the_same_however_their_visits_are_numbered():
     moved = tables.map(lambda name, own: first if name == "lines" else own)
     assert others[lines["visit"].iloc[0] - 1] != lines["visit"].iloc[0]
     assert (hashes_of_people(moved) != hashes).sum() == 1
+
+
+def test_made_tables_without_a_key_of_the_contract_are_refused():
+    made = admitted_deep(3)
+    renamed = {name: own.table.rename(columns={"visit": "stay"}) for name, own in made.children.items()}
+    children = {
+        "lines": replace(made.children["lines"], table=renamed["lines"], key="stay"),
+        "visits": replace(made.children["visits"], table=renamed["visits"], own_key="stay"),
+    }
+    with pytest.raises(InvalidTableError, match=r"lack keys: \{'lines': \['visit'\], 'visits': \['visit'\]\}"):
+        DEEP.admit_synthetic(replace(made, children=children))
 
 
 def test_people_and_content_of_one_level_are_what_they_were():
