@@ -62,7 +62,7 @@ from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint, kept_fingerprint
-from privacy_assets.synthesis.kept_rules import keep_rules
+from privacy_assets.synthesis.kept_rules import Plan, keep_rules, totals_of
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
@@ -263,10 +263,9 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made = model.sample(n, seed=synthetic.seed)
             if rules:
                 # They are public, so that what is drawn again has the guarantee, too.
-                made, *counts = keep_rules(
-                    lambda n, seed: model.sample(n, seed=seed), len(made), synthetic.seed, rules, ()
-                )
-                made_with |= {"rules": dict(zip(("redrawn", "left"), counts, strict=True))}
+                plan = Plan(list(made.columns), rules, (), (), totals_of(rules, made))
+                again = keep_rules(lambda n, seed: model.sample(n, seed=seed), len(made), synthetic.seed, plan)
+                made, made_with = again.table, made_with | {"rules": {"redrawn": again.redrawn, "left": again.left}}
         else:
             original, person = inputs["original"], release.contract.person
             with engine_of_stage(release.engine, release.name, "synthetic") as engine:

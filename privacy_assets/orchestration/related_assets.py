@@ -147,9 +147,11 @@ def _synthetic_asset(release: ReleaseSettings, contracts: RelatedContracts) -> d
     @guarded
     def related_synthetic_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
         settings = synthetic.settings or None
-        made = make_related(original, synthetic.method, synthetic.n_records, synthetic.seed, settings)
-        tables = yield from _checked(check, lambda: contracts.admit_synthetic(made))
-        how = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: {"original": content_of(original)}}
+        rules = {name: contract.rules for name, contract in contracts.tables.items()}
+        made = make_related(original, synthetic.method, synthetic.n_records, synthetic.seed, settings, rules)
+        tables = yield from _checked(check, lambda: contracts.admit_synthetic(made.tables))
+        made_with = release.for_manifest()["synthetic"] | ({"rules": made.rules} if made.rules else {})
+        how = {MADE_WITH: made_with, MADE_OF: {"original": content_of(original)}}
         yield stored_table(release, "synthetic", tables, how)
 
     asset: dg.AssetsDefinition = related_synthetic_stage

@@ -112,7 +112,7 @@ class Cart:
         made: dict[str, pd.Series] = {}
         for i, step in enumerate(self._steps):
 
-            def draw(rows: NDArray[np.intp]) -> pd.Series:  # in this turn of the loop
+            def draw(rows: NDArray[np.intp], _: bool = False) -> pd.Series:  # in this turn of the loop
                 donors = step.draw(drawn[rows, :i], random)  # noqa: B023
                 drawn[rows, i] = self._codes[donors, i]  # noqa: B023
                 return self._columns.iloc[donors, i].reset_index(drop=True)  # noqa: B023

@@ -18,6 +18,10 @@ log-likelihood of the rows by as many.
 **Rows of rows** are drawn in the same way: a row gets the number of those that belong to it and their first moment, of
 datetimes since its own, and the trees of these see its classes and those of its person.
 
+**Rules** of a table are kept as in a single one (`privacy_assets.synthesis.kept_rules`): what is determined is joined,
+and sums are computed. A row that violates another rule is drawn again before the next one of its person, given the same
+rows before, so that those after it follow from what stays.
+
 Numbers of people and rows are made anew, and rows have the order of their synthetic person. Not kept are rules across
 rows, and what two child tables have in common beyond the columns above them.
 """
@@ -26,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,8 +40,10 @@ from pandas.api import types
 
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.contract.related import PEOPLE, RelatedTables
+from privacy_assets.contract.rules import Rule
 from privacy_assets.contract.views import beside
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.synthesis.kept_rules import MOST_ROUNDS, Plan, draw_last_again, keep_rules
 from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, grow_tree
 from privacy_assets.synthesis.margins import with_dtype, without_arrow_moments
 from privacy_assets.synthesis.number_lines import as_numbers, coarsest_step, restore_numbers
@@ -107,6 +114,33 @@ class Clock(NamedTuple):
         return (np.searchsorted(self.edges, ticks, side="right") + 1).astype(np.uint8)
 
 
+class Row(NamedTuple):
+    """A row of each of some people: classes, what stays, moments; with rules also values, and which violate one."""
+
+    classes: NDArray[np.uint8]
+    stayed: NDArray[np.bool_]
+    ticks: NDArray[Any]
+    table: pd.DataFrame
+    is_wrong: NDArray[np.bool_]
+
+    def replaced(self, at: NDArray[np.intp], by: Row) -> Row:
+        """Return the rows, some of them replaced."""
+        places = np.arange(len(self.ticks))
+        places[at] = len(places) + np.arange(len(at))
+
+        def joined(mine: NDArray[Any], own: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([mine, own], axis=-1).take(places, axis=-1)
+
+        table = pd.concat([self.table, by.table], ignore_index=True).take(places).reset_index(drop=True)
+        return Row(
+            joined(self.classes, by.classes),
+            joined(self.stayed, by.stayed),
+            joined(self.ticks, by.ticks),
+            table,
+            joined(self.is_wrong, by.is_wrong),
+        )
+
+
 @dataclass(frozen=True)
 class Rows:
     """The model of a child table.
@@ -122,6 +156,7 @@ class Rows:
     stays: dict[int, Step]
     changes: dict[int, Step]
     clock: Clock | None
+    plan: Plan
 
     def drawn(
         self, above: NDArray[np.uint8], n_rows: NDArray[np.int64], first: NDArray[Any], random: np.random.Generator
@@ -133,46 +168,111 @@ class Rows:
         stayed, ticks = np.zeros(classes.shape, np.bool_), np.zeros(len(whose), first.dtype)
         clock, last = first.copy(), np.zeros((n_columns, n_people), np.uint8)
         sums = np.zeros((n_columns, n_people), np.int64)
+        is_redrawn, is_wrong = np.zeros((2, len(whose)), np.bool_)
+        before = pd.DataFrame(index=range(n_people))
+        written: list[pd.DataFrame] = []
         for place in range(int(n_rows.max(initial=0))):
             people = np.flatnonzero(n_rows > place)
             rows, places = starts[people] + place, np.full(len(people), place)
             means = _means(sums[:, people], places, self.is_ordered, self.clock is not None)
-            known = [*above[:, people], *_position(places, n_rows[people]), *last[:, people], *means]
+            features = [*above[:, people], *_position(places, n_rows[people]), *last[:, people], *means]
             if self.clock is not None:
-                known.append(self.clock.classes(clock[people]) * np.uint8(place > 0))
-            for j in self.order:
-                own = np.zeros(len(people), np.uint8)
-                is_gap = self.clock is not None and j == 0
-                if place > 0 and j in self.stays:
-                    stayed[j, rows] = self.stays[j].draw(np.array(known, np.uint8), random) > 0
-                    own = last[j, people] - np.uint8(1)
-                drawn = np.flatnonzero(~stayed[j, rows])
-                if not is_gap or place > 0:
-                    own[drawn] = self.changes[j].draw(np.array(known, np.uint8).take(drawn, axis=1), random)
-                    classes[j, rows] = own
-                if is_gap and self.clock is not None:
-                    if place > 0:
-                        clock[people] += self.readers[j].read(own, random).to_numpy(clock.dtype)
-                    ticks[rows] = clock[people]
-                    known += [own + np.uint8(place > 0), self.clock.classes(clock[people])]
-                else:
-                    known += [*([stayed[j, rows]] if j in self.stays else []), own]
-                if not is_gap or place > 0:
-                    last[j, people] = own + np.uint8(1)
-                    sums[j, people] += own
+                features.append(self.clock.classes(clock[people]) * np.uint8(place > 0))
+            known, before = np.array(features, np.uint8), before.loc[people].reset_index(drop=True)
+            own = self._row(known, last[:, people], clock[people], before, random, is_first=place == 0)
+            for _ in range(MOST_ROUNDS):
+                wrong = np.flatnonzero(own.is_wrong)
+                if not len(wrong):
+                    break
+                is_redrawn[rows[wrong]] = True
+                given = known[:, wrong], last[:, people[wrong]], clock[people[wrong]], before.take(wrong)
+                own = own.replaced(wrong, self._row(*given, random, is_first=place == 0))
+            classes[:, rows], stayed[:, rows], is_wrong[rows] = own.classes, own.stayed, own.is_wrong
+            ticks[rows] = clock[people] = own.ticks
+            begun = int(self.clock is not None and place == 0)
+            last[begun:, people] = own.classes[begun:] + np.uint8(1)
+            sums[:, people] += own.classes
+            before = own.table.set_axis(people)
+            if self.plan.rules:
+                written.append(own.table.set_axis(rows))
+        table = pd.concat(written).sort_index() if written else self._table(classes, stayed, ticks, random)
+        shown, is_kept = np.vstack([above[:, whose], classes]), np.ones(len(whose), np.bool_)
+        if self.clock is not None:
+            shown = np.vstack([above[:, whose], classes[1:], self.clock.classes(ticks)[None]])
+            is_kept = ticks <= self.clock.latest
+        counts = {"redrawn": int(is_redrawn[is_kept].sum()), "left": int(is_wrong[is_kept].sum())}
+        return Drawn(whose[is_kept], table[is_kept].reset_index(drop=True), shown[:, is_kept], counts)
+
+    def _row(
+        self,
+        known: NDArray[np.uint8],
+        last: NDArray[np.uint8],
+        clock: NDArray[Any],
+        before: pd.DataFrame,
+        random: np.random.Generator,
+        *,
+        is_first: bool,
+    ) -> Row:
+        """Draw the next row of some people, given what is known of them, and the row before."""
+        seen, ticks = [*known], clock
+        classes, stayed = np.zeros(last.shape, np.uint8), np.zeros(last.shape, np.bool_)
+        made: dict[str, pd.Series[Any]] = {}
+        for j in self.order:
+            is_gap = self.clock is not None and j == 0
+
+            def draw(at: NDArray[np.intp], is_within: bool = False) -> Any:  # in this turn of the loop
+                own, stays = classes[j, at], stayed[j, at]  # noqa: B023
+                if not is_within:
+                    features, stays = np.array(seen, np.uint8).take(at, axis=1), np.zeros(len(at), np.bool_)  # noqa: B023
+                    if not is_first and j in self.stays:  # noqa: B023
+                        stays = self.stays[j].draw(features, random) > 0  # noqa: B023
+                        own = last[j, at] - np.uint8(1)  # noqa: B023
+                    changed = np.flatnonzero(~stays)
+                    own[changed] = self.changes[j].draw(features.take(changed, axis=1), random)  # noqa: B023
+                    classes[j, at], stayed[j, at] = own, stays  # noqa: B023
+                drawn = np.flatnonzero(~stays)
+                if is_gap or not self.plan.rules:  # noqa: B023
+                    return None
+                values = self.readers[j].read(own[drawn], random)  # noqa: B023
+                if not stays.any():
+                    return values
+                kept, places = before[self.names[j]].iloc[at[stays]], np.append(np.flatnonzero(stays), drawn)  # noqa: B023
+                return pd.concat([kept, values]).iloc[np.argsort(places)].reset_index(drop=True)
+
+            value: Any = None if is_gap and is_first else draw(np.arange(len(clock)))
+            if is_gap and self.clock is not None:
+                if not is_first:
+                    ticks = clock + self.readers[j].read(classes[j], random).to_numpy(clock.dtype)
+                seen += [classes[j] + np.uint8(not is_first), self.clock.classes(ticks)]
+                if self.plan.rules:
+                    made[str(self.clock.like.name)] = self.clock.moments(ticks)
+                continue
+            if self.plan.rules:
+                made[self.names[j]] = value
+                draw_last_again(self.plan.early, made, self.names[j], draw, self.plan)
+            for name, total in self.plan.summed(made).items():
+                place = self.names.index(name)
+                classes[place] = np.where(total.notna(), self.readers[place].classes_of(total), classes[place])
+            seen += [*([stayed[j]] if j in self.stays else []), classes[j]]
+        table = pd.DataFrame(made, index=range(len(clock)))
+        is_wrong = np.zeros(len(clock), np.bool_)
+        if self.plan.rules:
+            table, is_wrong = self.plan.complete(table, random)
+        return Row(classes, stayed, ticks, table, is_wrong)
+
+    def _table(
+        self, classes: NDArray[np.uint8], stayed: NDArray[np.bool_], ticks: NDArray[Any], random: np.random.Generator
+    ) -> pd.DataFrame:
+        """Read all rows at once."""
         made = {
             name: self._values(j, classes[j], stayed[j], random)
             for j, name in enumerate(self.names)
             if j or self.clock is None
         }
-        table = pd.DataFrame(made, index=range(len(whose)))
-        shown = np.vstack([above[:, whose], classes])
         if self.clock is not None:
-            table[self.clock.like.name] = self.clock.moments(ticks)
-            shown = np.vstack([above[:, whose], classes[1:], self.clock.classes(ticks)[None]])
-            is_kept = ticks <= self.clock.latest
-            whose, table, shown = whose[is_kept], table[is_kept].reset_index(drop=True), shown[:, is_kept]
-        return Drawn(whose, table, shown)
+            made[str(self.clock.like.name)] = self.clock.moments(ticks)
+        table = pd.DataFrame(made, index=range(len(ticks)))
+        return self.plan.complete(table, random)[0] if self.plan.rules else table
 
     def _values(
         self, j: int, classes: NDArray[np.uint8], stayed: NDArray[np.bool_], random: np.random.Generator
@@ -184,11 +284,15 @@ class Rows:
 
 
 class Drawn(NamedTuple):
-    """Rows that were drawn: to what each belongs, and the classes that rows below see, their own and those above."""
+    """Rows that were drawn: to what each belongs, and the classes that rows below see, their own and those above.
+
+    ``counts`` are of the rows that were drawn again for a rule, and that violate one.
+    """
 
     above: NDArray[np.intp]
     table: pd.DataFrame
     classes: NDArray[np.uint8]
+    counts: Mapping[str, int]
 
 
 class Prepared(NamedTuple):
@@ -201,26 +305,36 @@ class Prepared(NamedTuple):
     clock: Clock | None
     ticks: NDArray[Any]
     added: pd.DataFrame
+    plan: Plan
 
 
 class Sequences:
-    """People and rows as learned from related tables; `sample` makes others."""
+    """People and rows as learned from related tables; `sample` makes others.
 
-    def __init__(self, tables: RelatedTables, cart: SmoothCart, *, seed: int) -> None:
-        self._like, self._cart = tables, cart
+    ``rules`` are by table. ``counts`` are of the rows of each table with rules, which the last sample drew again, and
+    which violate one.
+    """
+
+    def __init__(
+        self, tables: RelatedTables, cart: SmoothCart, *, seed: int, rules: Mapping[str, Sequence[Rule]] | None = None
+    ) -> None:
+        self._like, self._cart, rules = tables, cart, rules or {}
+        self.counts: dict[str, Mapping[str, int]] = {}
         self._rows: dict[str, Rows] = {}
         prepared: dict[str, Prepared] = {}
         for place, name in enumerate(tables.from_above):
             of = tables.children[name].of
-            random, least = np.random.default_rng([seed, place]), cart.settings["min_people"]
-            prepared[name] = _prepared(tables, name, prepared.get(of), random, least)
+            random = np.random.default_rng([seed, place])
+            prepared[name] = _prepared(tables, name, prepared.get(of), random, cart, rules.get(name, ()))
         people = tables.people.drop(columns=sorted(tables.identifiers)).reset_index(drop=True)
-        classes = {PEOPLE: cart.learn(self._with_figures(people, PEOPLE, prepared), seed=seed)}
+        self._plan = Plan.of(rules.get(PEOPLE, ()), people, cart.settings["min_atom"], None)
+        people = self._with_figures(self._plan.learned(people), PEOPLE, prepared)
+        classes = {PEOPLE: cart.learn(people, seed=seed)}
         for place, (name, own) in enumerate(prepared.items()):
             table = self._with_figures(own.table, name, prepared)
             above = classes[tables.children[name].of][:, own.above]
             self._rows[name], classes[name] = learn_rows(
-                table, own.above, own.people, above, own.clock, own.ticks, cart, seed=seed + place
+                table, own.above, own.people, above, own.clock, own.ticks, cart, seed=seed + place, plan=own.plan
             )
 
     def _with_figures(self, table: pd.DataFrame, name: str, prepared: Mapping[str, Prepared]) -> pd.DataFrame:
@@ -232,8 +346,7 @@ class Sequences:
     def sample(self, n_people: int, *, seed: int) -> RelatedTables:
         """Make people, and the rows that belong to them."""
         random, like = np.random.default_rng(seed), self._like
-        people, classes = self._cart.draw(n_people, random)
-        drawn = {PEOPLE: Drawn(np.arange(0), people, classes)}
+        drawn = {PEOPLE: self._people(n_people, seed, random)}
         children = {}
         for name in like.from_above:
             child = like.children[name]
@@ -250,12 +363,33 @@ class Sequences:
                 numbers[child.own_key] = np.arange(1, len(own.table) + 1)
             children[name] = replace(child, table=own.table.assign(**numbers)[list(child.table.columns)])
         numbers = dict.fromkeys(like.identifiers, np.arange(1, n_people + 1))
-        made = people.assign(**numbers)[list(like.people.columns)]
+        made = drawn[PEOPLE].table.assign(**numbers)[list(like.people.columns)]
+        plans = {PEOPLE: self._plan, **{name: own.plan for name, own in self._rows.items()}}
+        self.counts = {name: drawn[name].counts for name, plan in plans.items() if plan.rules}
         return RelatedTables(made, {name: children[name] for name in like.children}, like.person)
+
+    def _people(self, n_people: int, seed: int, random: np.random.Generator) -> Drawn:
+        if not self._plan.rules:
+            return Drawn(np.arange(0), *self._cart.draw(n_people, random), {})
+        classes = []
+
+        def draw(n_drawn: int, own_seed: int) -> pd.DataFrame:
+            table, own = self._cart.draw(n_drawn, np.random.default_rng(own_seed), self._plan.early)
+            classes.append(own)
+            return table
+
+        kept = keep_rules(draw, n_people, seed, self._plan)
+        counts = {"redrawn": kept.redrawn, "left": kept.left}
+        return Drawn(np.arange(0), kept.table, np.hstack(classes)[:, kept.drawn], counts)
 
 
 def _prepared(
-    tables: RelatedTables, name: str, upper: Prepared | None, random: np.random.Generator, min_people: int
+    tables: RelatedTables,
+    name: str,
+    upper: Prepared | None,
+    random: np.random.Generator,
+    cart: SmoothCart,
+    rules: Sequence[Rule],
 ) -> Prepared:
     """Bring the rows of a child into order, and count them for each person, or for each row above in its order."""
     child = tables.children[name]
@@ -265,9 +399,11 @@ def _prepared(
         above, n_above = np.argsort(upper.order, kind="stable")[above], len(upper.order)
     above, people = above[order], tables.whose[name][order]
     n_rows = np.bincount(above, minlength=n_above)
-    _require_enough(name, n_rows, [len(np.unique(people[n_rows[above] > n])) for n in (0, 1)], min_people)
+    n_people = [len(np.unique(people[n_rows[above] > n])) for n in (0, 1)]
+    _require_enough(name, n_rows, n_people, cart.settings["min_people"])
     table = child.table.drop(columns=child.numbers).iloc[order].reset_index(drop=True)
     kinds = check_kinds(table, "smooth_cart")
+    plan = Plan.of(rules, table, cart.settings["min_atom"], people, [str(child.order)])
     clock, ticks = None, np.zeros(len(table), np.int64)
     added: dict[str, Any] = {ROWS.format(name): n_rows}
     if child.order is not None:
@@ -278,7 +414,8 @@ def _prepared(
             # Since the row above, so that what follows from it does not come before it.
             first -= clock.ticks_of(tables.children[child.of].table[since].iloc[upper.order])
         added[FIRST.format(child.order, name)] = first.array
-    return Prepared(order, above, people, table[child.columns], clock, ticks, pd.DataFrame(added))
+    learned = plan.learned(table[child.columns])
+    return Prepared(order, above, people, learned, clock, ticks, pd.DataFrame(added), plan)
 
 
 def _datetimes_above(tables: RelatedTables, name: str) -> str | None:
@@ -302,6 +439,7 @@ def learn_rows(
     cart: SmoothCart,
     *,
     seed: int,
+    plan: Plan,
 ) -> tuple[Rows, NDArray[np.uint8]]:
     """Learn the rows of a child table, in order, given the classes above; return what the rows below them see, too.
 
@@ -338,7 +476,8 @@ def learn_rows(
             values[having] = pd.factorize(divided.table[name])[0]
             same.append(is_later & (values == values[previous]) & (clock is None or len(same) > 0))
     classes, is_same = np.array(shown, np.uint8), np.array(same, np.bool_)
-    learned = Rows(names, readers, np.array(ordered), _order_of(readers, clock), {}, {}, clock)
+    order = _order_of(readers, names, clock, plan)
+    learned = Rows(names, readers, np.array(ordered), order, {}, {}, clock, plan)
     sums = np.cumsum(np.maximum(classes, 1) - 1, axis=1, dtype=np.int64)
     sums = np.hstack([np.zeros((len(names), 1), np.int64), sums])
     before = sums[:, :-1] - sums[:, np.arange(len(whose)) - place]
@@ -405,9 +544,14 @@ _NO_TREE = ClassTree(_NOTHING, _NOTHING, _NOTHING, np.zeros(0))
 _NO_DONORS = np.zeros((0, 0))
 
 
-def _order_of(readers: list[Column], clock: Clock | None) -> list[int]:
-    """Return the order of drawing: the gap, then columns of few classes first."""
-    order = np.argsort([len(own.first_cells) for own in readers], kind="stable").tolist()
+def _order_of(readers: list[Column], names: list[str], clock: Clock | None, plan: Plan) -> list[int]:
+    """Return the order of drawing: the gap, then columns of few classes first, but totals before their parts."""
+    n_classes = {name: float(len(own.first_cells)) for name, own in zip(names, readers, strict=True)}
+    sums = [rule.columns for rule in plan.rules if rule.kind == "sum" and rule.columns[-1] in plan.totals]
+    for *parts, total in sums * len(sums):
+        # The order is drawn first, and has no classes here.
+        n_classes[total] = min(n_classes[total], *(n_classes.get(part, inf) - 0.01 for part in parts))
+    order = np.argsort(list(n_classes.values()), kind="stable").tolist()
     return order if clock is None else [0, *(j for j in order if j)]
 
 

@@ -268,8 +268,9 @@ class SmoothCart:
             classes[i] = draw_classes(leaves, donors, random)
             made[self._names[column.place]] = column.read(classes[i], random)
 
-            def again(rows: NDArray[np.intp]) -> Any:  # in this turn of the loop
-                classes[i, rows] = draw_classes(leaves[rows], donors, random)  # noqa: B023
+            def again(rows: NDArray[np.intp], is_within: bool) -> Any:  # in this turn of the loop
+                if not is_within:
+                    classes[i, rows] = draw_classes(leaves[rows], donors, random)  # noqa: B023
                 return column.read(classes[i, rows], random)  # noqa: B023
 
             draw_last_again(rules, made, self._names[column.place], again)
@@ -291,6 +292,12 @@ class Column:
     """First cell of each class."""
     margin: Margin
     dtype: Any
+
+    def classes_of(self, numbers: pd.Series) -> NDArray[np.uint8]:
+        """Return the class of each number of a numeric column; missing ones have that of the largest."""
+        first = self.margin.observed.iloc[self.first_cells[1:][self.first_cells[1:] < self.margin.n_values]]
+        found = np.searchsorted(first.to_numpy(np.float64), numbers.to_numpy(np.float64, na_value=np.nan), side="right")
+        return found.astype(np.uint8)
 
     def read(self, classes: NDArray[np.uint8], random: np.random.Generator) -> pd.Series:
         """Return values of the column, drawn from the margin within each class, also at even steps."""

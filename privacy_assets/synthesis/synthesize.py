@@ -19,12 +19,12 @@ from pandas.api import types
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.contract.related import PEOPLE, RelatedTables, refuse_with_related
-from privacy_assets.contract.rules import Rule, read_rules, rules_on
+from privacy_assets.contract.rules import Rule, read_rules
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.synthesis.kept_rules import keep_rules, plan_joins
+from privacy_assets.synthesis.kept_rules import Plan, keep_rules
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 
@@ -80,6 +80,13 @@ class SyntheticRecords(NamedTuple):
     rules: Mapping[str, int] | None = None
 
 
+class SyntheticTables(NamedTuple):
+    """Synthetic people and their rows, and ``rules`` as of `SyntheticRecords` by table that has some."""
+
+    tables: RelatedTables
+    rules: Mapping[str, Mapping[str, int]]
+
+
 Table = TypeVar("Table", pd.DataFrame, RelatedTables)
 
 
@@ -122,8 +129,8 @@ def synthesize(
         all other methods, are learned in this process, where records are also drawn. With an engine that divides the
         work, the other built-in methods refuse more than 10,000,000 rows.
     rules : mapping, optional
-        Rules across columns that the records of built-in methods keep, as in a contract. Records that violate a rule
-        after 20 rounds stay.
+        Rules across columns that the records of built-in methods keep, as in a contract; of related tables, by table:
+        ``{"people": {...}, "visits": {...}}``. Records that violate a rule after 20 rounds stay.
 
     Returns
     -------
@@ -142,8 +149,15 @@ def synthesize(
         If the engine fails, or its workers do not have this version of the package.
     """
     if isinstance(original, RelatedTables):
-        refuse_with_related(person=person, engine=engine, rules=rules)
-        return make_related(original, method, n_records, seed, settings)
+        refuse_with_related(person=person, engine=engine)
+        tables = original.tables
+        if not isinstance(rules, Mapping | None) or (rules and not set(rules) <= set(tables)):
+            raise InvalidSettingError(
+                f"`rules` of RelatedTables must map some of their tables, {list(tables)}, to the rules of each, as a "
+                "contract has them. Nothing was synthesized."
+            )
+        by_table = {name: read_rules(own, tables[name]) for name, own in (rules or {}).items()}
+        return make_related(original, method, n_records, seed, settings, by_table).tables
     read = () if rules is None else read_rules(rules, original)
     made = make_synthetic_records(original, method, n_records, seed, settings, person, engine=engine, rules=read)
     return made.table
@@ -155,8 +169,9 @@ def make_related(
     n_people: int | None,
     seed: int,
     settings: Mapping[str, Any] | None,
-) -> RelatedTables:
-    """Make synthetic people and their rows."""
+    rules: Mapping[str, Sequence[Rule]],
+) -> SyntheticTables:
+    """Make synthetic people and their rows; `smooth_cart` keeps the rules of each table on what is learned of it."""
     synthesizer: Any = resolve_synthesizer(method, settings)
     name, n_people = synthesizer.name, len(original.people) if n_people is None else n_people
     check_setting("synthesize", "seed", seed, at_least=0)
@@ -164,7 +179,7 @@ def make_related(
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
     if is_embedded(synthesizer) and name == "smooth_cart":
         refuse_with_related(group=synthesizer.settings["group"])
-        fitted = import_module(SEQUENCES).Sequences(original, synthesizer, seed=fit_seed)
+        fitted = import_module(SEQUENCES).Sequences(original, synthesizer, seed=fit_seed, rules=rules)
     elif hasattr(synthesizer, "fit_related"):
         fitted = synthesizer.fit_related(original, seed=fit_seed)
     else:
@@ -182,7 +197,7 @@ def make_related(
     for each, like in original.tables.items():
         own = made.tables[each].drop(columns=numbers[each], errors="ignore")
         _check_output(own, like.drop(columns=numbers[each]), len(own), name)
-    return made
+    return SyntheticTables(made, getattr(fitted, "counts", {}) if is_embedded(synthesizer) else {})
 
 
 def make_synthetic_records(
@@ -217,15 +232,11 @@ def make_synthetic_records(
             f"one; the table has {len(original):,}. Use `gaussian_copula`, or a sample of people, or no engine on a "
             "machine with enough memory. Nothing was synthesized."
         )
-    rules = rules_on(rules, original.columns) if redraws else []
-    joins = plan_joins(rules, original, int(synthesizer.settings["min_atom"]), person) if rules else []
-    learned = original.drop(columns=[join.label for join in joins])
-    fitted = synthesizer.fit(learned, seed=fit_seed, **more)
-    if rules:
-        totals = {rule.columns[-1] for rule in rules if rule.kind == "sum"}
-        early = [each for each in rules_on(rules, {*learned.columns} - totals) if each.tree is not None]
-        given: dict[str, Any] = {} if name == "gaussian_copula" else {"rules": early}
-        kept = keep_rules(lambda n, own: fitted.sample(n, seed=own, **given), count, sample_seed, rules, joins)
+    plan = Plan.of(rules if redraws else (), original, int(synthesizer.settings["min_atom"]) if redraws else 1, person)
+    fitted = synthesizer.fit(plan.learned(original), seed=fit_seed, **more)
+    if plan.rules:
+        given: dict[str, Any] = {} if name == "gaussian_copula" else {"rules": plan.early}
+        kept = keep_rules(lambda n, own: fitted.sample(n, seed=own, **given), count, sample_seed, plan)
         synthetic, counts = kept.table[list(original.columns)], {"redrawn": kept.redrawn, "left": kept.left}
     else:
         synthetic, counts = fitted.sample(count, seed=sample_seed), None

@@ -17,10 +17,12 @@ from privacy_assets.pipeline.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit
 from privacy_assets.release.signing import SigningKey, generate_key_pair
 from privacy_assets.release.verification import verify_release
+from privacy_assets.synthesis import kept_rules, sequences
 from tests.orchestration import faster_runs
 from tests.orchestration.project import NAME, blocked_by, failure_of, refusal
 from tests.orchestration.related_project import (
     LINES_CONTRACT,
+    PEOPLE_CONTRACT,
     POLICY,
     STAGES,
     VISITS_CONTRACT,
@@ -471,6 +473,42 @@ def test_a_broken_rule_of_one_table_refuses_all(new):
     figures = manifest_of(new.release())["figures"]["rules"]
     assert figures["records_with_violations"] == n_broken
     assert figures["rule_violations"] == n_broken / len(made)
+
+
+def test_rules_of_all_tables_are_kept_and_counted(new):
+    tables = clinic(N, 1)
+    visits = tables.children["visits"].table
+    new.write(of_visits(tables, table=visits.assign(diagnosis=visits["diagnosis"].mask(visits["cost"] > 40, "a"))))
+    contract = {**VISITS_CONTRACT, "rules": {"cheap": "cost <= 40 or diagnosis == 'a'"}}
+    never = {**PEOPLE_CONTRACT, "rules": {"none_is_old": "sex == 'female' or age < 90"}}
+    result = new.run(
+        new.definitions(synthetic=SMOOTH, contract=never, children=new.children("visits", visits=contract))
+    )
+    assert result.success, failure_of(result)
+    manifest, made = manifest_of(new.release()), tables_of(new.release())["visits"]
+    assert ((made["cost"] <= 40) | (made["diagnosis"] == "a")).all()
+    assert manifest["figures"]["rules"]["records_with_violations"] == 0
+    assert set(manifest["figures"]["rules"]["by_rule"]) == {"people: none_is_old", "visits: cheap"}
+    kept = manifest["settings"]["synthetic"]["rules"]
+    assert {name: own["left"] for name, own in kept.items()} == {"people": 0, "visits": 0}
+    assert kept["people"]["redrawn"] == 0
+    assert verify_release(new.release(), max_bytes=None).problems == ()
+
+
+def test_rules_that_nobody_can_keep_are_counted_and_refuse_all(new, monkeypatch):
+    monkeypatch.setattr(sequences, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(kept_rules, "MOST_ROUNDS", 0)
+    tables = clinic(N, 1)
+    visits = tables.children["visits"].table
+    new.write(of_visits(tables, table=visits.assign(left=visits["date"] + pd.Timedelta(days=1))))
+    columns = {**VISITS_CONTRACT["columns"], "left": {"type": "datetime", "role": "quasi_identifier"}}
+    contract = {"columns": columns, "rules": {"order": "left > date"}}
+    definitions = new.definitions(synthetic=SMOOTH, children=new.children("visits", visits=contract))
+    assert "rule_violations_is_at_most_its_limit" in blocked_by(new.run(definitions))
+    made = new.artifact("synthetic").frames["visits"]
+    why = refusal(new.run(definitions, "synthetic_release"))
+    assert f"'visits: order': {(made['left'] <= made['date']).sum():,}" in why
+    assert new.everything_released() == []
 
 
 def swapped(frames):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import read_rules, violations
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.synthesis.kept_rules import MOST_ROUNDS, keep_rules, plan_joins
+from privacy_assets.synthesis.kept_rules import MOST_ROUNDS, Plan, keep_rules, plan_joins
 from privacy_assets.synthesis.synthesize import SYNTHESIZERS, make_synthetic_records, synthesize
 from tests.reference.rules import fewest_to_remove
 
@@ -180,10 +180,12 @@ def test_what_violates_a_rule_after_all_rounds_is_counted_and_stays():
         return pd.DataFrame({"a": np.arange(n_records) % 2})
 
     rules = read_rules({"never": "a < 0 or a == 1", "other": "a > 5 or a == 1"}, draw(2, 0))
-    kept = keep_rules(draw, 9, 7, rules, [])
+    kept = keep_rules(draw, 9, 7, Plan.of(rules, draw(2, 0), 1, None))
     assert (kept.redrawn, kept.left) == (5, 0)
     assert kept.table["a"].tolist() == [1] * 9
-    impossible = keep_rules(draw, 9, 7, read_rules({"never": "a < 0"}, draw(2, 0)), [])
+    # Of 9 + 5 * 4 drawn, the first five that are right replace the wrong ones.
+    assert kept.drawn.tolist() == [10, 1, 12, 3, 14, 5, 16, 7, 18]
+    impossible = keep_rules(draw, 9, 7, Plan.of(read_rules({"never": "a < 0"}, draw(2, 0)), draw(2, 0), 1, None))
     assert (impossible.redrawn, impossible.left, len(impossible.table)) == (0, 9, 9)
     assert len(set(seeds[-MOST_ROUNDS:])) == MOST_ROUNDS
 

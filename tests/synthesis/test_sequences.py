@@ -315,8 +315,10 @@ def test_what_is_not_built_for_related_tables_is_refused_by_name():
         synthesize(tables, settings={"group": "sex"})
     with pytest.raises(InvalidSettingError, match="`person` cannot be set"):
         synthesize(tables, person=range(60))
-    with pytest.raises(InvalidSettingError, match="`engine`, `rules` cannot be set with RelatedTables"):
-        synthesize(tables, engine=LocalEngine(), rules={})
+    with pytest.raises(InvalidSettingError, match="`engine` cannot be set with RelatedTables"):
+        synthesize(tables, engine=LocalEngine())
+    with pytest.raises(InvalidSettingError, match="`rules` of RelatedTables must map some of their tables"):
+        synthesize(tables, rules={"cheap": "cost < 1000"})
     with pytest.raises(InvalidSettingError, match="`n_records`"):
         synthesize(tables, n_records=0)
 
