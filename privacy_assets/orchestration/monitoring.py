@@ -104,9 +104,9 @@ def refusal_sensor(
 def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDefinition:
     """Build the sensor that starts the release of what waits, once somebody decided on it; it starts switched off.
 
-    For the same decisions it starts at most `MOST_ATTEMPTS` runs, each after the one before has ended without the
-    gate having decided. What the gate decided, also that the release still waits, is not asked again: the same
-    decisions would have the same answer.
+    For the same decisions and file of approvers, by which decisions hold, it starts at most `MOST_ATTEMPTS` runs, each
+    after the one before has ended without the gate having decided. What the gate decided, also that the release still
+    waits, is not asked again: the same decisions would have the same answer.
     """
     keys = {side: release.key(f"{side}_release") for side in release.sides}
 
@@ -116,12 +116,15 @@ def approval_sensor(release: ReleaseSettings, private_path: str) -> dg.SensorDef
         minimum_interval_seconds=60,
     )
     def release_what_was_decided(context: dg.SensorEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        requests, n_given_up = [], 0
+        requests, n_given_up, approvers = [], 0, b""
+        with suppress(OSError):  # a run says what is wrong with the file
+            approvers = b"" if release.approvers is None else release.approvers.read_bytes()
         for key in keys.values():
             root = Path(private_path) / PENDING_DIRECTORY / "__".join(key.path)
             for path in sorted(each.parent for each in root.rglob(MANIFEST_FILE) if is_sha256(each.parent.name)):
                 decided = [str(each.relative_to(root)) for each in sorted(path.glob(APPROVAL_FILES))]
-                of_these = {DECISIONS_TAG: hashlib.sha256("\n".join(decided).encode()).hexdigest()}
+                known = "\n".join([*decided, hashlib.sha256(approvers).hexdigest()])
+                of_these = {DECISIONS_TAG: hashlib.sha256(known.encode()).hexdigest()}
                 runs = context.instance.get_run_records(dg.RunsFilter(tags=of_these)) if decided else []
                 is_answered = not all(run.dagster_run.is_failure_or_canceled for run in runs) or _has_decided(
                     context.instance, key, [run.dagster_run.run_id for run in runs]

@@ -388,6 +388,22 @@ def test_the_sensor_starts_the_release_once_somebody_decided(project, officers, 
     assert asked(project, sensor) is None
 
 
+def test_the_sensor_asks_once_more_if_the_approvers_are_others(project, officers, monkeypatch):
+    built = definitions(project, officers)
+    (sensor,) = built.sensors
+    project.run(built)
+    assert officers.decide(monkeypatch, "Ada") == 0
+    officers.write("Grace")
+    request = asked(project, sensor)
+    waits(project.run(built, "anonymized_release", tags=request.tags))
+    assert asked(project, sensor) is None
+    officers.write("Ada", "Grace")
+    again = asked(project, sensor)
+    assert again.run_key != request.run_key
+    assert project.run(built, "anonymized_release", tags=again.tags).success
+    assert asked(project, sensor) is None
+
+
 def asked(project, sensor):
     """Return what the sensor requests; None if nothing."""
     with project.instance() as instance:
