@@ -147,8 +147,8 @@ class TableContract:
         self._freeze("precisions", MappingProxyType(self.metadata("precision")))
         named = {self.name_of_check(TABLE, place): check for place, check in enumerate(schema.checks)}
         named.pop(UNNAMED, None)
-        typed = pd.DataFrame({name: convert(_NOTHING, each.type).column for name, each in columns.items()})
-        self._freeze("rules", read_rules((schema.metadata or {}).get(RULES, {}), typed, named, is_declared=True))
+        rules = read_rules((schema.metadata or {}).get(RULES, {}), self.without_records(), named, is_declared=True)
+        self._freeze("rules", rules)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> TableContract:
@@ -263,6 +263,10 @@ class TableContract:
         types_of = {name: column.type for name, column in self._described().items() if column.type.kind == "category"}
         plain = [name for name, own in types_of.items() if own.categories is None and not own.ordered]
         return table.astype({name: object for name in plain if name in table.columns})
+
+    def without_records(self) -> pd.DataFrame:
+        """Return a table of all columns with their types, which has no records."""
+        return pd.DataFrame({name: convert(_NOTHING, each.type).column for name, each in self._described().items()})
 
     def _reasons(self, key: str) -> dict[str, str]:
         return {name: reason.strip() for name, reason in self.metadata(key).items()}

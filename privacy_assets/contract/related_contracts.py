@@ -23,6 +23,7 @@ from privacy_assets.contract.related import (
     problem_of_level,
     problem_of_own_key,
 )
+from privacy_assets.contract.views import related_views
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 
 RESERVED: Final = re.compile("con|prn|aux|nul|com[0-9]|lpt[0-9]")
@@ -77,7 +78,9 @@ class RelatedContracts:
                 f"The tables of `children` cannot be released together ({len(problems)} problems): "
                 f"{'; '.join(problems)}. Nothing was read."
             )
-        return cls({PEOPLE: people, **{name: _with_key(each) for name, each in own.items()}}, own)
+        found = cls({PEOPLE: people, **{name: _with_key(each) for name, each in own.items()}}, own)
+        found._check_views()
+        return found
 
     @property
     def person(self) -> str:
@@ -179,6 +182,17 @@ class RelatedContracts:
     def as_compared(self, tables: RelatedTables) -> RelatedTables:
         """Return tables like `TableContract.as_compared`."""
         return tables.map(lambda name, table: self.tables[name].as_compared(table))
+
+    def _check_views(self) -> None:
+        """Refuse columns that would have one name in a view."""
+        problem = ""
+        try:
+            nothing = {name: own.without_records()[self.columns_of(name)] for name, own in self.tables.items()}
+            related_views(self._of(nothing))
+        except InvalidTableError as error:
+            problem = str(error)
+        if problem:
+            raise InvalidSettingError(f"The tables of `children` cannot be released together. {problem}")
 
     def _of_all(self, told: Callable[[TableContract], Mapping[str, str]]) -> dict[str, str]:
         return {
@@ -297,11 +311,15 @@ def _problems(name: str, people: TableContract, children: Mapping[str, Linked]) 
     released = [column for column in contract.released_columns if column in numbers - {child.own_key}]
     if released:
         yield NUMBERS.format(released)
+    if not contract.released_columns:
+        yield "releases no column of its own: make the number of its rows a column of the people"
     if order is None:
         return
     kind = contract.required_type(order).kind if order in contract.released_columns else "not released"
     if order == key or kind not in ("integer", "float", "datetime"):
         yield f"has the order {order!r}, which is {kind}: expected a released column of integers, floats or datetimes"
+    elif contract.schema.columns[order].nullable:
+        yield f"has the order {order!r}, which may be missing (nullable): every row needs its place, so leave that out"
 
 
 def _problems_of_own_key(name: str, child: Linked, children: Mapping[str, Linked]) -> Iterator[str]:

@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype
-from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.contract.related import PEOPLE, Child, RelatedTables
+from privacy_assets.errors import InvalidTableError
 
 DIGITS = 6
 """Significant digits of means."""
@@ -47,7 +47,7 @@ def related_views(tables: RelatedTables) -> dict[str, pd.DataFrame]:
     own = nullable(own[[tables.person, *(name for name in own if name != tables.person)]])
     views = {PEOPLE: own}
     for name in tables.children:
-        views[PEOPLE] = beside(views[PEOPLE], _totals(tables, name))
+        views[PEOPLE] = beside(views[PEOPLE], _totals(tables, name), PEOPLE, name)
         views |= _of_child(tables, name, own)
     return views
 
@@ -78,8 +78,9 @@ def _of_child(tables: RelatedTables, name: str, people: pd.DataFrame) -> dict[st
     parts = [content[child.columns].iloc[at].add_suffix(end) for at, end in ((second - 1, " 1"), (second, " 2"))]
     histories = people[[tables.person]].iloc[whose[second]].reset_index(drop=True)
     for part in (*parts, gap.iloc[second]):
-        histories = beside(histories, part.reset_index(drop=True))
-    return {f"rows of {name}": beside(joined, gap.reindex(joined.index)), f"histories of {name}": histories}
+        histories = beside(histories, part.reset_index(drop=True), f"histories of {name}", name)
+    rows = beside(joined, gap.reindex(joined.index), f"rows of {name}", name)
+    return {f"rows of {name}": rows, f"histories of {name}": histories}
 
 
 def _joined(tables: RelatedTables, name: str, people: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[np.intp]]:
@@ -95,9 +96,8 @@ def _joined(tables: RelatedTables, name: str, people: pd.DataFrame) -> tuple[pd.
     without = np.setdiff1d(np.arange(len(upper)), above)
     shown = content.rename(columns={column: f"{column} of {name}" for column in content if column in upper})
     rows = np.append(np.arange(len(above)), np.full(len(without), -1))
-    joined = beside(
-        upper.iloc[np.append(above, without)].reset_index(drop=True), shown.reindex(rows).reset_index(drop=True)
-    )
+    joined = upper.iloc[np.append(above, without)].reset_index(drop=True)
+    joined = beside(joined, shown.reindex(rows).reset_index(drop=True), f"rows of {name}", name)
     return joined, np.argsort(order, kind="stable")
 
 
@@ -157,8 +157,14 @@ def _nullable_dtype(dtype: Any) -> str:
     return "boolean" if dtype == np.bool_ else ""
 
 
-def beside(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Join columns; two of the same name are refused."""
-    joined = pd.concat([one, other], axis=1)
-    require_unique_names(list(joined.columns))
-    return joined
+def beside(one: pd.DataFrame, other: pd.DataFrame, view: str = "the rows", child: str = "") -> pd.DataFrame:
+    """Join columns to what a view has, with those that are made of a child; two of the same name are refused."""
+    names = [*one.columns, *other.columns]
+    again = sorted({str(name) for name in names if names.count(name) > 1})
+    if again:
+        whose = f"of {child!r}, or of the tables above it" if child else "of one of the tables"
+        raise InvalidTableError(
+            f"In {view}, several columns would be called {again}, because names are also made of those of tables and "
+            f"columns. Rename columns {whose}. Nothing was done."
+        )
+    return pd.concat([one, other], axis=1)

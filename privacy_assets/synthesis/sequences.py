@@ -340,7 +340,7 @@ class Sequences:
     def _with_figures(self, table: pd.DataFrame, name: str, prepared: Mapping[str, Prepared]) -> pd.DataFrame:
         """Add the number of rows that belong to each row of a table, and their first moments."""
         for below in self._like.below(name):
-            table = beside(table, prepared[below].added)
+            table = beside(table, prepared[below].added, name, below)
         return table
 
     def sample(self, n_people: int, *, seed: int) -> RelatedTables:
@@ -402,6 +402,12 @@ def _prepared(
     n_people = [len(np.unique(people[n_rows[above] > n])) for n in (0, 1)]
     _require_enough(name, n_rows, n_people, cart.settings["min_people"])
     table = child.table.drop(columns=child.numbers).iloc[order].reset_index(drop=True)
+    if not table.shape[1]:
+        raise InvalidTableError(
+            f"Child {name!r} has no columns but {child.numbers}, which are made anew, so that only the number of its "
+            f"rows is left. Expected another column; or make that number a column of {child.of!r}. Nothing was "
+            "synthesized."
+        )
     kinds = check_kinds(table, "smooth_cart")
     plan = Plan.of(rules, table, cart.settings["min_atom"], people, [str(child.order)])
     clock, ticks = None, np.zeros(len(table), np.int64)

@@ -95,7 +95,14 @@ def test_ties_and_unordered_rows_do_not_depend_on_where_rows_are_stored():
 def test_a_name_that_two_columns_would_have_is_refused():
     people = pd.DataFrame({"patient": [1, 2], "rows of visits": [0, 0]})
     related = RelatedTables(people, {"visits": Child(pd.DataFrame({"patient": [1]}), key="patient")}, person="patient")
-    with pytest.raises(InvalidTableError, match="1 are repeated"):
+    said = r"In people, several columns would be called \['rows of visits'\].* Rename columns of 'visits', or"
+    with pytest.raises(InvalidTableError, match=said):
+        related_views(related)
+    visits = pd.DataFrame({"patient": [1], "date": [0], "gap of date": [1]})
+    related = RelatedTables(pd.DataFrame({"patient": [1]}), {"visits": Child(visits, "patient", "date")}, "patient")
+    with pytest.raises(
+        InvalidTableError, match=r"In rows of visits, several columns would be called \['gap of date'\]"
+    ):
         related_views(related)
 
 

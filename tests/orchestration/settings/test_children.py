@@ -152,6 +152,33 @@ REFUSED = {
         {"children": {"visits": child(), "Visits": child()}},
         "names of tables, of which 'people' is one, must differ also in small letters",
     ),
+    "a gap": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "gap of date", type="integer", role="other"))}},
+        "In rows of visits, several columns would be called ['gap of date']",
+    ),
+    "a number of rows": (
+        {"contract": with_column(PEOPLE_CONTRACT, "rows of visits", type="integer", role="other")},
+        "In people, several columns would be called ['rows of visits']",
+    ),
+    "a column of the people": (
+        {
+            "contract": with_column(
+                with_column(PEOPLE_CONTRACT, "cost", type="float", role="other"),
+                "cost of visits",
+                type="float",
+                role="other",
+            )
+        },
+        "In rows of visits, several columns would be called ['cost of visits']",
+    ),
+    "a key alone": (
+        {"children": {"visits": child({"columns": {"patient": VISITS_CONTRACT["columns"]["patient"]}}, order=None)}},
+        "'visits' releases no column of its own: make the number of its rows a column of the people",
+    ),
+    "an order that may be missing": (
+        {"children": {"visits": child(with_column(VISITS_CONTRACT, "date", nullable=True))}},
+        "'visits' has the order 'date', which may be missing (nullable)",
+    ),
     "a device": ({"children": {"Aux": child()}}, "['aux'] are names of devices"),
     "no person": (
         {"contract": {"one_row_per_person": True, "columns": {"age": PEOPLE_CONTRACT["columns"]["age"]}}},
