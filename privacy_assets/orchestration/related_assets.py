@@ -22,6 +22,7 @@ from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.mpucc.views import MpuccOfViews, assess_views
 from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
 from privacy_assets.orchestration.control_plans import require_large_enough
+from privacy_assets.orchestration.evidence.related_people import keep_people
 from privacy_assets.orchestration.private.guard import guarded, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -35,6 +36,7 @@ from privacy_assets.orchestration.stages import (
     blocking_check,
     output_arguments,
     progress_logger,
+    storage_of,
     stored_artifact,
     stored_table,
 )
@@ -79,13 +81,14 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         ],
     )
     @guarded
-    def related_source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
+    def related_source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         tables = {
             name: read_source(stage, source, None, inputs, release.engine, release.name)
             for name, (stage, source) in given.items()
         }
         checked = yield from _checked(check, lambda: contracts.check(tables))
         admitted = yield from _checked(LINKED_CHECK, lambda: contracts.related(checked))
+        keep_people(storage_of(context, release), checked[PEOPLE], admitted)
         yield _repeats_result(admitted)
         examined = _examined(contracts, admitted.by_person(checked))
         yield from check_unit(release, "source", examined)

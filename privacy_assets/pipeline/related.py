@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.related import PEOPLE, RelatedTables, named
+from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.contract.related_contracts import RelatedContracts
 from privacy_assets.contract.rule_violations import RuleViolations
 from privacy_assets.contract.views import columns_of_views, related_views
@@ -94,23 +93,3 @@ def rule_violations_of_related(
 
 def _each(contracts: RelatedContracts, tables: RelatedTables) -> list[tuple[str, TableContract, pd.DataFrame]]:
     return [(name, contract, tables.tables[name]) for name, contract in contracts.tables.items()]
-
-
-def hashes_of_people(tables: RelatedTables) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return a number for each person, of all their rows, regardless of the numbers of people and the order of rows."""
-    return _with_rows_below(tables, PEOPLE, sorted(tables.identifiers))
-
-
-def _with_rows_below(tables: RelatedTables, name: str, numbers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return a number for each row of a table, of its content without numbers, and of the rows that belong to it."""
-    found = _hashes(tables.tables[name].drop(columns=numbers))
-    for below in tables.below(name):
-        of_row = np.zeros(len(found), np.uint64)
-        # Sums wrap around, which is fine for hashes.
-        np.add.at(of_row, tables.above[below], _with_rows_below(tables, below, tables.children[below].numbers))
-        found = _hashes(pd.DataFrame({name: found, below: of_row}))
-    return found
-
-
-def _hashes(table: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    return np.asarray(pd.util.hash_pandas_object(table, index=False), np.uint64)

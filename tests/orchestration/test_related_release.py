@@ -1,5 +1,6 @@
 """Related tables through Dagster: released together, or refused together."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.contract.related import RelatedTables
+from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.pipeline.settings.utility import UtilitySettings
@@ -567,6 +569,50 @@ def test_a_release_of_these_tables_again_needs_the_same_people_or_content(projec
     assert not again.success
     assert "1 other releases of the same originals were published" in failure_of(again)
     assert len(list((project.root / "releases" / NAME / "synthetic").glob("2*"))) == 1
+
+
+def test_other_columns_and_children_of_the_same_people_are_of_the_same_people(project, capfd):
+    result = project.run(project.definitions(), "synthetic_release")
+    assert result.success, failure_of(result)
+    tables = clinic(N, 1)
+    # Their numbers are spelled otherwise, and one column and one child are gone.
+    people = tables.people.assign(patient=" " + tables.people["patient"].str.upper())
+    people.drop(columns="sex").to_parquet(project.root / "data" / "people.parquet", index=False)
+    visits = tables.children["visits"].table.drop(columns="paid")
+    visits = visits.assign(patient=visits["patient"].str.upper())
+    visits.to_parquet(project.root / "data" / "visits.parquet", index=False)
+    columns = {name: own for name, own in PEOPLE_CONTRACT["columns"].items() if name != "sex"}
+    of_visits_ = {name: own for name, own in VISITS_CONTRACT["columns"].items() if name != "paid"}
+    fewer = build_release_definitions(
+        "fewer",
+        source=project.file("people"),
+        contract={"columns": columns},
+        children=project.children("visits", visits={"columns": of_visits_}),
+        policy=POLICY,
+        split=Split(train_fraction=0.5),
+        synthetic=Synthesis(seed=8),
+        private_path=str(project.private),
+        release_path=str(project.root / "releases"),
+    )
+    again = project.run(fewer)
+    assert not again.success
+    assert "1 other releases of the same originals were published" in failure_of(again)
+    # What is kept of the numbers is the same for both, and cannot be made without the key.
+    kept = project.private / "people_of_related" / "fewer" / "people"
+    before = (project.private / "people_of_related" / NAME / "people").read_bytes()
+    assert len(kept.read_bytes()) == 64 + 8 * N
+    assert sorted(np.frombuffer(before[64:], "<u8")) == sorted(np.frombuffer(kept.read_bytes()[64:], "<u8"))
+    plain = [hashlib.sha256(number.encode()).digest()[:8] for number in tables.people["patient"]]
+    assert not any(own in before for own in plain)
+
+
+def test_people_of_another_source_are_not_taken_for_these(project):
+    project.write(clinic(N, 2))
+    assert project.run(project.definitions(), "source").success
+    result = project.run(project.definitions(), "disclosure_assessment")
+    assert not result.success
+    assert "It is unknown who the people of this split are" in failure_of(result)
+    assert project.run(project.definitions(), *STAGES).success
 
 
 def test_other_splits_of_the_same_people_count(project):

@@ -1,4 +1,4 @@
-"""What is counted over all tables is the sum of slow counts, and people are the same however they are numbered."""
+"""What is counted over all tables is the sum of slow counts."""
 
 from dataclasses import replace
 
@@ -16,7 +16,6 @@ from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.mpucc.views import MpuccOfViews, assess_views
 from privacy_assets.pipeline.related import (
-    hashes_of_people,
     prepared_views,
     rare_values_of_related,
     rule_violations_of_related,
@@ -96,26 +95,6 @@ def test_violations_are_summed_over_the_tables_with_rules():
     assert rule_violations_of_related(POLICY, CONTRACTS, made, [original, control]) is None
 
 
-def test_people_are_the_same_however_they_and_their_rows_are_ordered():
-    tables = admitted(1)
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(tables.people))
-    shuffled = tables.take(order)
-    shuffled = replace(
-        shuffled,
-        children={
-            name: replace(own, table=own.table.sample(frac=1, random_state=3))
-            for name, own in shuffled.children.items()
-        },
-    ).renumbered()
-    hashes = hashes_of_people(tables)
-    assert hashes_of_people(shuffled).tolist() == hashes[order].tolist()
-    assert len(set(hashes.tolist())) > 70
-    moved = tables.map(lambda name, own: own.assign(drug="w") if name == "drugs" else own)
-    has_drugs = np.bincount(tables.whose["drugs"], minlength=80) > 0
-    assert ((hashes_of_people(moved) != hashes) == has_drugs).all()
-
-
 DEEP = RelatedContracts.of(
     TableContract.from_mapping(PEOPLE_CONTRACT),
     {
@@ -160,23 +139,6 @@ def test_columns_of_rows_of_rows_are_examined_by_person():
     assert examine_columns(own, {"lines: item": "sensitive"})[0].share_alone == 1
 
 
-def test_people_are_the_same_however_their_visits_are_numbered():
-    tables = admitted_deep(1)
-    hashes = hashes_of_people(tables)
-    rng = np.random.default_rng(0)
-    new = rng.permutation(len(tables.tables["visits"])) + 500
-    shuffled = tables.map(lambda name, own: own.assign(visit=new[own["visit"] - 1]) if "visit" in own else own)
-    shuffled = shuffled.map(lambda name, own: own.sample(frac=1, random_state=1) if name != "people" else own)
-    assert hashes_of_people(shuffled).tolist() == hashes.tolist()
-    # A line of another visit of the same person is another person's history.
-    visits, lines = tables.tables["visits"], tables.tables["lines"]
-    others = visits.groupby("patient")["visit"].transform(lambda own: np.roll(own, 1)).to_numpy()
-    first = lines.assign(visit=np.where(lines.index == 0, others[lines["visit"] - 1], lines["visit"]))
-    moved = tables.map(lambda name, own: first if name == "lines" else own)
-    assert others[lines["visit"].iloc[0] - 1] != lines["visit"].iloc[0]
-    assert (hashes_of_people(moved) != hashes).sum() == 1
-
-
 def test_made_tables_without_a_key_of_the_contract_are_refused():
     made = admitted_deep(3)
     renamed = {name: own.table.rename(columns={"visit": "stay"}) for name, own in made.children.items()}
@@ -188,13 +150,12 @@ def test_made_tables_without_a_key_of_the_contract_are_refused():
         DEEP.admit_synthetic(replace(made, children=children))
 
 
-def test_people_and_content_of_one_level_are_what_they_were():
-    """Releases and private records of before rows had rows stay comparable."""
+def test_the_content_of_one_level_is_what_it_was():
+    """Releases of before rows had rows stay comparable."""
     people = pd.DataFrame({"id": [1, 2, 3], "age": [30, 40, 50]})
     visits = pd.DataFrame({"id": [1, 1, 3], "day": [5, 2, 9], "cost": [1.5, 2.0, 0.25]})
     tables = RelatedTables(people, {"visits": Child(visits, "id", "day")}, "id")
     assert tables.content == "d09c15d2097f8c587ab4aed484910a9ece1de9ddd1d36b27991da4fbbfe3d8ab"
-    assert hashes_of_people(tables).tolist() == [10976109253583558461, 7835879351530182493, 4156764032320684668]
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.publication_ledger import every_publication, recorded_publications
+from privacy_assets.orchestration.evidence.related_people import hashes_of_people
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.pipeline.measure import released_columns
-from privacy_assets.pipeline.related import hashes_of_people
 from privacy_assets.release.evidence import SPLIT_STAGES, SplitEvidence
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
@@ -69,9 +69,12 @@ def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of:
 
 
 def _hashes_of_rows(storage: Storage, table: pd.DataFrame | RelatedTables) -> NDArray[np.uint64]:
-    """Return a number for each row, or each person of related tables, regardless of how people are numbered."""
+    """Return a number for each row regardless of how people are numbered, or for each person of related tables.
+
+    That of a person is the same whatever columns and children the tables have.
+    """
     if isinstance(table, RelatedTables):
-        return hashes_of_people(table)
+        return hashes_of_people(storage, table)
     unnumbered = table.drop(columns=list(storage.release.contract.person_columns), errors="ignore")
     return np.asarray(pd.util.hash_pandas_object(unnumbered, index=False), np.uint64)
 

@@ -7,7 +7,7 @@ point them elsewhere.
 import copy
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dagster as dg
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privacy_assets.contract.related import RELATED_KIND, RelatedTables
 from privacy_assets.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
@@ -217,6 +219,12 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         """
         key = kept_key(self.private_path(KEYS_DIRECTORY, "fingerprint", None))
         return hmac.new(key, digest.encode(), hashlib.sha256).hexdigest()
+
+    def keyed_numbers(self, texts: Iterable[str]) -> NDArray[np.uint64]:
+        """Return 64 bits of the HMAC-SHA256 of each of many private texts, with a key of their own."""
+        key = kept_key(self.private_path(KEYS_DIRECTORY, "people", None))
+        found = (hmac.digest(key, text.encode(), "sha256")[:8] for text in texts)
+        return np.frombuffer(b"".join(found), "<u8")
 
     def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
         """Return the path of private content that is not an asset."""
