@@ -48,7 +48,7 @@ from privacy_assets.synthesis.kernels.class_tree import ClassTree, find_leaves, 
 from privacy_assets.synthesis.margins import with_dtype, without_arrow_moments
 from privacy_assets.synthesis.number_lines import as_numbers, coarsest_step, restore_numbers
 from privacy_assets.synthesis.smooth_cart import MAX_CLASSES, Column, SmoothCart, draw_classes, softened
-from privacy_assets.synthesis.synthesize import Kind, check_kinds, is_ordered
+from privacy_assets.synthesis.synthesize import MOST_ROWS_HERE, Kind, check_kinds, is_ordered
 
 MOST_ROWS_OF_PERSON: Final = 2_000
 """Rows are drawn place by place."""
@@ -597,6 +597,11 @@ def _require_enough(name: str, n_rows: NDArray[np.int64], people: Sequence[int],
         problem = (
             f"has several rows of only {n_several:,} people, from which it cannot be learned how rows follow each "
             f"other. Expected at least {min_people}, or none. Keep the first row of each"
+        )
+    elif (n_all := int(n_rows.sum())) > MOST_ROWS_HERE:
+        problem = (
+            f"has {n_all:,} rows, and rows of people are learned in this process. Expected at most {MOST_ROWS_HERE:,}. "
+            "Take a sample of people, or aggregate the rows"
         )
     elif most > MOST_ROWS_OF_PERSON:
         n_most = int((n_rows > MOST_ROWS_OF_PERSON).sum())

@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.contract.related import Child, RelatedTables
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.related import RelatedTables
+from privacy_assets.contract.related_contracts import Linked, RelatedContracts
 from privacy_assets.contract.rules import read_rules
-from privacy_assets.errors import InvalidSettingError
+from privacy_assets.errors import ContractError, InvalidSettingError
 from privacy_assets.synthesis.sequences import Sequences
 from privacy_assets.synthesis.smooth_cart import SmoothCart
 from privacy_assets.synthesis.synthesize import synthesize
+from tests.orchestration.related_project import PEOPLE_CONTRACT, VISITS_CONTRACT
 from tests.related import clinic, of_visits, with_lines
 
 RULES = {
@@ -170,13 +173,38 @@ def test_rules_are_given_by_table(rules):
         synthesize(with_rules(60), rules=rules)
 
 
-def test_problems_of_rules_name_them_and_no_cell():
-    with pytest.raises(InvalidSettingError, match="rule 'nobody' names 'wage'"):
-        synthesize(of_visits(clinic(60)), rules={"visits": {"nobody": "wage > 0"}})
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("wage > 0", "rule 'r' names 'wage'"),
+        ("1 > 0", "rule 'r' names no column"),
+        ("cost / 0 > 1", "rule 'r' divides by zero"),
+        ({"sum": ["cost", "diagnosis"], "equals": "cost"}, "rule 'r' is no `sum` of different parts"),
+    ],
+)
+def test_what_is_no_rule_is_refused_by_name(rule, said):
+    with pytest.raises(InvalidSettingError, match=said):
+        synthesize(of_visits(clinic(60)), rules={"visits": {"r": rule}})
 
 
-def test_children_are_only_made_with_columns_that_they_have():
-    child = Child(pd.DataFrame({"key": [0, 0, 1] * 40}), key="key")
-    tables = RelatedTables(pd.DataFrame({"key": range(120), "age": range(120)}), {"rows": child}, "key")
-    with pytest.raises(InvalidSettingError, match="rule 'r' names"):
-        synthesize(tables, rules={"rows": {"r": "age > 1"}})
+def test_a_quotient_by_zero_is_unknown_and_rules_that_contradict_stay_violated():
+    tables = of_visits(clinic(200))
+    visits = tables.children["visits"].table.assign(n=0)
+    own = synthesize(of_visits(tables, table=visits), rules={"visits": {"r": "cost / n > 1"}})
+    assert (own.children["visits"].table["n"] == 0).all()
+    contradicting = {"high": "cost > 20", "low": "cost < 20"}
+    read = {"visits": read_rules(contradicting, visits)}
+    learned = Sequences(of_visits(tables, table=visits), SmoothCart(), seed=0, rules=read)
+    rows = learned.sample(50, seed=0).children["visits"].table
+    assert learned.counts["visits"]["left"] == len(rows) > 0
+
+
+def test_rules_that_contradict_are_named_when_the_source_is_checked():
+    rules = {"high": "cost > 20", "low": "cost < 20"}
+    linked = {"visits": Linked({**VISITS_CONTRACT, "rules": rules}, "patient", "date")}
+    contracts = RelatedContracts.of(TableContract.from_mapping(PEOPLE_CONTRACT), linked)
+    tables = clinic(100)
+    with pytest.raises(
+        ContractError, match="Table 'visits' does not meet .* rules 'high' and 'low' contradict each other"
+    ):
+        contracts.check({"people": tables.people, "visits": tables.children["visits"].table})

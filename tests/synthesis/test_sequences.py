@@ -292,6 +292,22 @@ def test_a_few_people_with_rows_or_with_several_are_refused():
         synthesize(of_visits(tables, table=more))
 
 
+def test_a_child_without_rows_with_too_many_or_with_a_key_alone_is_refused_by_name(monkeypatch):
+    tables = clinic(300)
+    visits = tables.children["visits"].table
+    with pytest.raises(InvalidTableError, match="Child 'visits' has rows of 0 people. Expected at least 20"):
+        synthesize(of_visits(tables, table=visits.head(0)))
+    with pytest.raises(InvalidTableError, match=r"Child 'visits' has no columns but \['patient'\]"):
+        synthesize(of_visits(tables, table=visits[["patient"]], order=None))
+    assert sequences.MOST_ROWS_HERE == 10**7
+    monkeypatch.setattr(sequences, "MOST_ROWS_HERE", len(visits))
+    assert len(synthesize(of_visits(tables)).people) == 300
+    monkeypatch.setattr(sequences, "MOST_ROWS_HERE", len(visits) - 1)
+    said = f"Child 'visits' has {len(visits)} rows, .* at most {len(visits) - 1}. Take a sample of people"
+    with pytest.raises(InvalidTableError, match=said):
+        synthesize(of_visits(tables))
+
+
 def test_a_person_with_very_many_rows_is_refused_and_one_with_many_is_not_learned_alone():
     tables = clinic(300)
     visits = tables.children["visits"].table
