@@ -6,12 +6,20 @@ from typing import Final
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.contract.related import RelatedTables
 from privacy_assets.display.numbers import number
 from privacy_assets.mpucc.control_size import TRAIN_FRACTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AUTO, Synthesis
 from privacy_assets.orchestration.stages import blocking_check
-from privacy_assets.pipeline.memory_of_stages import UNITS, bytes_of, memory_needed
+from privacy_assets.pipeline.memory_of_stages import (
+    BYTES_PER_CELL_OF_VIEWS,
+    FLOOR,
+    UNITS,
+    bytes_of,
+    cells_of_views,
+    memory_needed,
+)
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION
 from privacy_assets.storage.memory import memory_limit
 
@@ -50,6 +58,31 @@ def check_memory(release: ReleaseSettings, source: pd.DataFrame) -> dg.AssetChec
         passed=not (blocking or doubtful),
         severity=dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN,
         metadata={f"rows_accepted_by_{stage}": own.rows_accepted for stage, own in needed.items()},
+        description=said,
+    )
+
+
+def check_memory_of_related(release: ReleaseSettings, source: RelatedTables) -> dg.AssetCheckResult:
+    """Return the check of related tables by the cells of their views; what an object of the user needs only warns."""
+    memory, cells = bytes_of(release.memory) or memory_limit(), cells_of_views(source)
+    stages = [stage for stage in BYTES_PER_CELL_OF_VIEWS if stage == "synthetic" or release.assesses(stage)]
+    needed = {stage: FLOOR + cells * BYTES_PER_CELL_OF_VIEWS[stage] for stage in stages}
+    lacking = [stage for stage, own in needed.items() if own > memory]
+    is_made_here = isinstance(release.synthetic, Synthesis) and isinstance(release.synthetic.method, str)
+    blocks = bool([stage for stage in lacking if is_made_here or stage != "synthetic"])
+    rows = ", ".join(f"{len(child.table):,} rows of {name!r}" for name, child in source.children.items())
+    said = f"{len(source.people):,} people with {rows}, which are {cells:,} cells of views; {_in_gib(memory)}"
+    if lacking:
+        worst = max(lacking, key=lambda stage: needed[stage])
+        said += f" are not enough for {worst}, which needs about {_in_gib(needed[worst])}. {ADVICE}"
+    else:
+        said += " are enough for every stage whose memory was measured."
+    return dg.AssetCheckResult(
+        check_name=MEMORY_CHECK,
+        asset_key=release.key("source"),
+        passed=not lacking,
+        severity=dg.AssetCheckSeverity.ERROR if blocks else dg.AssetCheckSeverity.WARN,
+        metadata={f"bytes_needed_by_{stage}": int(own) for stage, own in needed.items()},
         description=said,
     )
 

@@ -23,6 +23,7 @@ from privacy_assets.mpucc.views import MpuccOfViews, assess_views
 from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
 from privacy_assets.orchestration.control_plans import require_large_enough
 from privacy_assets.orchestration.evidence.related_people import keep_people
+from privacy_assets.orchestration.memory_check import check_memory_of_related, memory_check
 from privacy_assets.orchestration.private.guard import guarded, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -78,6 +79,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
             ),
             unit_check(release, "source"),
             columns_check(release, "source"),
+            memory_check(release),
         ],
     )
     @guarded
@@ -93,6 +95,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         examined = _examined(contracts, admitted.by_person(checked))
         yield from check_unit(release, "source", examined)
         yield from check_columns(release, "source", admitted, release.sides)
+        yield check_memory_of_related(release, admitted)
         unit = {UNIT: dg.MetadataValue.json({name: own.to_json() for name, own in examined.items()})}
         yield stored_table(release, "source", admitted, more=unit)
 

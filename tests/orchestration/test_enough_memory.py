@@ -4,14 +4,17 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from privacy_assets.contract.views import related_views
 from privacy_assets.orchestration.memory_check import check_memory
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.asked import Release
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
-from privacy_assets.pipeline.memory_of_stages import BYTES_PER_CELL
+from privacy_assets.pipeline.memory_of_stages import BYTES_PER_CELL, cells_of_views
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import CONTRACT, Project, people
+from tests.orchestration.related_project import RelatedProject
+from tests.related import clinic, with_lines
 
 CHECK = "enough_memory"
 OF_ORIGINALS = AnonymizationSettings(k=3, of="original")
@@ -82,6 +85,21 @@ def test_enough_memory_passes_and_by_default_it_is_that_of_the_process():
         found = check_memory(release, table_of(10))
         assert found.passed
         assert "are enough for every stage whose memory was measured" in found.description
+
+
+def test_rows_of_children_count_as_rows_of_views(tmp_path):
+    tables = clinic(200, 1)
+    for own in (tables, with_lines(tables)):
+        assert cells_of_views(own) == sum(view.drop(columns="patient").size for view in related_views(own).values())
+    project = RelatedProject(tmp_path)
+    project.write(tables)
+    for memory, passed in (("301 MiB", False), ("1 GiB", True)):
+        result = project.run(project.definitions(memory=memory), "source")
+        [found] = [each for each in result.get_asset_check_evaluations() if each.check_name == CHECK]
+        assert (found.passed, found.severity == dg.AssetCheckSeverity.ERROR) == (passed, not passed)
+        assert f"200 people with {len(tables.children['visits'].table)} rows of 'visits'" in found.description
+        assert ("are not enough for disclosure_assessment, which needs about" in found.description) != passed
+        assert result.success == passed
 
 
 def test_a_source_too_large_is_stored_and_nothing_is_made_of_it(tmp_path):
