@@ -32,9 +32,9 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "anonymized_release": 33,
 }
 """At the peak of a stage, for each cell of the source."""
-BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 25, MPUCC: 80, DISCLOSURE: 230}
-"""The same of related tables, for each cell of the views of all people: a third above what was measured once, on 78,000
-patients with 305,101 rows of two children, half of whom were learned from."""
+BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 20, MPUCC: 65, DISCLOSURE: 175}
+"""The same of related tables, for each cell of the views of all people, above what was measured once: 19, 62 and 171 of
+78,000 patients with 305,101 rows of two children, and 17 and 118 (mpUCC: not measured) of 128,000 with 504,056 rows."""
 
 
 def cells_of_views(tables: RelatedTables) -> int:
