@@ -17,6 +17,7 @@ from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.anonymize import LDiversity, anonymize
 from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.unit_keys import find_unit_keys
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.kernels.compilation_progress import progress
@@ -58,6 +59,7 @@ def warm_up() -> WarmUp:
     """
     began, n_before = time.monotonic(), progress.n_functions
     tables = [_make_table(seed) for seed in range(3)]
+    find_unit_keys(tables[0])
     _search(*tables)
     _release_and_attack(tables[0])
     _find_concepts(tables[0])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
 from privacy_assets.columns.place_names import names_a_place
+from privacy_assets.kernels.code_pairs import compare_codes
 
 FEWEST_EXPECTED: Final = 25.0
 """Fewest exceptions that chance must predict before it counts that there are few."""
@@ -40,8 +41,6 @@ FEWEST_DRAWN: Final = 50
 MOST_PAIRS: Final = 20_000
 """Pairs of columns that are compared; in tables with more, each key is compared with some of the other columns."""
 FEWEST_COMPARED: Final = 20
-FEW_PAIRS: Final = 8
-"""Possible pairs of values for each row up to which they are counted in an array."""
 
 
 @dataclass(frozen=True)
@@ -156,35 +155,22 @@ def _numbered(codes: Codes) -> Codes:
     return (np.cumsum(occurs) - 1)[codes]
 
 
-def _exceptions(key: Codes, column: Codes) -> int:
-    """Count the rows that would have to change so that the key determines the column."""
-    n_values = int(column.max()) + 1
-    pairs, counts = _pairs(key, column)
-    most = np.zeros(int(key.max()) + 1, np.int64)
-    np.maximum.at(most, pairs // n_values, counts)
-    return int(len(key) - most.sum())
-
-
-def _pairs(key: Codes, column: Codes) -> tuple[Codes, NDArray[np.intp]]:
-    """Return the pairs of values that occur, as one number each, and their counts."""
-    n_values = int(column.max()) + 1
-    n_pairs = (int(key.max()) + 1) * n_values
-    both = key * n_values + column
-    if n_pairs > FEW_PAIRS * len(key):
-        return np.unique(both, return_counts=True)
-    counts = np.bincount(both, minlength=n_pairs)
-    pairs = np.flatnonzero(counts)
-    return pairs, counts[pairs]
+def _compared(key: Codes, column: Codes, most: float) -> tuple[int, int]:
+    """Return how many rows would have to change so that the key determines the column, and the pairs of equal rows."""
+    n_changes, n_pairs = compare_codes(key, column, int(key.max()) + 1, int(column.max()) + 1, int(most))
+    return n_changes, n_pairs
 
 
 def determines(key: Codes, column: Codes, random: np.random.Generator | None = None) -> bool:
     """Return whether each value of a key, given as codes without gaps, has one value of a column beyond chance."""
-    found = _exceptions(key, column)
     # Chance predicts at most as many as if each value of the key kept one row, or all of them the most frequent value.
     most_expected = len(key) - max(int(key.max()) + 1, int(np.bincount(column).max()))
-    if found > TOLERATED * most_expected or most_expected < FEWEST_EXPECTED:
+    if most_expected < FEWEST_EXPECTED:
         return False
-    expected = _exceptions(key, (random or np.random.default_rng(0)).permutation(column))
+    found, _ = _compared(key, column, TOLERATED * most_expected)
+    if found > TOLERATED * most_expected:
+        return False
+    expected, _ = _compared(key, (random or np.random.default_rng(0)).permutation(column), len(key))
     return expected >= FEWEST_EXPECTED and found <= TOLERATED * expected
 
 
@@ -203,7 +189,7 @@ def _is_other_half(key: Codes, column: Codes) -> bool:
     by_chance = _n_pairs(np.bincount(key)) * _n_pairs(np.bincount(column)) / max(_n_pairs(np.array([len(key)])), 1)
     if by_chance < FEWEST_EXPECTED:
         return False
-    return _n_pairs(_pairs(key, column)[1]) <= TOLERATED * by_chance
+    return _compared(key, column, len(key))[1] <= TOLERATED * by_chance
 
 
 def _n_pairs(counts: NDArray[np.integer[Any]]) -> float:

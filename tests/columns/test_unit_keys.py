@@ -243,17 +243,6 @@ codes = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, ma
 
 @settings(max_examples=examples(100), deadline=None)
 @given(codes)
-def test_exceptions_are_the_fewest_rows_to_change(rows):
-    key, column = (np.array(each, np.int64) for each in zip(*rows, strict=True))
-    expected = 0
-    for value in set(key.tolist()):
-        own = [other for one, other in rows if one == value]
-        expected += min(sum(other != kept for other in own) for kept in own)
-    assert unit_keys._exceptions(unit_keys._numbered(key), unit_keys._numbered(column)) == expected
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(codes)
 def test_pairs_that_repeat_are_counted(rows):
     counts = np.array([rows.count(each) for each in set(rows)])
     assert unit_keys._n_pairs(counts) == sum(one == other for one, other in combinations(rows, 2))
