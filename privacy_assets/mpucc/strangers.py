@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import Any, Final
 
@@ -12,8 +13,9 @@ import numpy as np
 from privacy_assets.columns.coding import ORDERED_KINDS
 from privacy_assets.columns.dependence import columns_alone, ranks_of
 from privacy_assets.mpucc.draws import Draws, draw_rows, most_records
+from privacy_assets.mpucc.kernels.search import SearchResult
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
-from privacy_assets.mpucc.results import SyntheticSearch, protection_scores
+from privacy_assets.mpucc.results import SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.setting_checks import threads_to_use
 
@@ -35,14 +37,26 @@ def scores_of_strangers(search: SyntheticSearch, scores: dict[str, Any], max_siz
     assert control is not None  # noqa: S101 - stated above
     # In place of synthetic records they are records that do not belong to people.
     strangers = _regrouped(replace(control, people=None), tables)
-    own, of_strangers = scores["privacy_risk_score"], _score_of_strangers(search, strangers, max_size)
     n_published = tables.synthetic.n_assessed
+    # Two figures are asked of each draw of the strangers, and one search has both.
+    searched: dict[bytes, SearchResult] = {}
+
+    def search_once(table: CodedTable) -> tuple[SyntheticSearch, SearchResult]:
+        of, rows = search.of(table, "control "), table.positions.tobytes()
+        if rows not in searched:
+            searched[rows] = of.against(tables.original, "against original", with_profile=False, max_size=max_size)
+        return of, searched[rows]
+
+    def score_of(table: CodedTable) -> float:
+        of, found = search_once(table)
+        return _score_at(search, count_identified(of, found.combo_of_row >= 0) / table.n_assessed)
 
     def share_singled_out(table: CodedTable) -> float:
-        of = search.of(table, "control ")
-        found = of.against(tables.original, "against original", with_profile=False, max_size=max_size)
+        of, found = search_once(table)
         return of.share_singled_out(of.originals_singled_out(found))
 
+    own = scores["privacy_risk_score"]
+    of_strangers = continued(tables, strangers, _n_scored(tables), score_of)
     alone = [(own, of_strangers)]
     for places in _groups(tables):
         chosen = _only(tables, places)
@@ -50,9 +64,10 @@ def scores_of_strangers(search: SyntheticSearch, scores: dict[str, Any], max_siz
         of_columns = SyntheticSearch(chosen, replace(search.settings, max_baseline_cols=size), search.n_threads, None)
         assert chosen.control is not None  # noqa: S101 - as above
         others = _regrouped(replace(chosen.control, people=None), chosen)
-        n_records = min(chosen.synthetic.n_assessed, most_records(chosen))
-        of_group = _mean_score(of_columns, chosen.synthetic, n_records, size)
-        alone.append((of_group, _score_of_strangers(of_columns, others, size)))
+        n_records, score = _n_scored(chosen), partial(_score, of_columns, max_size=size)
+        drawn = [chosen.synthetic.take(rows) for rows in draw_rows(chosen, chosen.synthetic, n_records)]
+        of_group = fmean(score(each) for each in drawn or [chosen.synthetic])
+        alone.append((of_group, continued(chosen, others, n_records, score)))
     of_related, others_of_related = max(alone[1:] or alone, key=lambda pair: pair[0] - pair[1])
     return {
         "score_of_strangers": of_strangers,
@@ -136,7 +151,7 @@ def forecast_strangers(tables: Sequence[PreprocessedTables], settings: MpuccSett
         size = min(settings.max_size(len(places)), LARGEST_FORECAST, len(places))
         search = SyntheticSearch(chosen, replace(settings, max_baseline_cols=size), threads_to_use(None), None)
         strangers = _regrouped(replace(chosen.control, people=None), chosen)
-        return continued(chosen, strangers, most_records(chosen), lambda table: _score(search, table, size))
+        return continued(chosen, strangers, most_records(chosen), partial(_score, search, max_size=size))
 
     found = []
     for places in (list(range(len(tables[0].columns))), *_groups(tables[0])):
@@ -147,19 +162,16 @@ def forecast_strangers(tables: Sequence[PreprocessedTables], settings: MpuccSett
     return found
 
 
-def _mean_score(search: SyntheticSearch, table: CodedTable, n_records: int, max_size: int) -> float:
-    drawn = [table.take(rows) for rows in draw_rows(search.tables, table, n_records)] or [table]
-    return fmean(_score(search, each, max_size) for each in drawn)
-
-
 def _score(search: SyntheticSearch, table: CodedTable, max_size: int) -> float:
-    rate = search.of(table, "control ").count(max_size) / table.n_assessed
-    return protection_scores(search, rate)["privacy_risk_score"]
+    return _score_at(search, search.of(table, "control ").count(max_size) / table.n_assessed)
 
 
-def _score_of_strangers(search: SyntheticSearch, strangers: CodedTable, max_size: int) -> float:
-    n_scored = min(search.tables.synthetic.n_assessed, most_records(search.tables))
-    return continued(search.tables, strangers, n_scored, lambda table: _score(search, table, max_size))
+def _score_at(search: SyntheticSearch, identification_rate: float) -> float:
+    return protection_scores(search, identification_rate)["privacy_risk_score"]
+
+
+def _n_scored(tables: PreprocessedTables) -> int:
+    return min(tables.synthetic.n_assessed, most_records(tables))
 
 
 def _groups(tables: PreprocessedTables) -> list[list[int]]:
