@@ -25,7 +25,7 @@ ADDRESS = re.compile(r"sc://([\w.-]+|\[[\da-fA-F:.]+\])(:\d+)?/?(;[^;=\s]+=[^;=\
 LOCAL = re.compile(r"local(-cluster)?(\[[\d*, ]+\])?")
 CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 """Names of Spark's error conditions, which are part of its documentation and do not quote data."""
-SECONDS_TO_ANSWER, SECONDS_TO_CLEAN_UP = 30.0, 10.0
+SECONDS_TO_ANSWER, SECONDS_TO_CLEAN_UP, SECONDS_BETWEEN_QUESTIONS = 30.0, 10.0, 10.0
 RETRIES: dict[str, Any] = {"max_retries": 6, "max_backoff": 8_000}
 """About 20 seconds; pyspark's own take more than ten minutes."""
 _checked_addresses: set[str] = set()
@@ -53,6 +53,7 @@ class Connection:
     def __init__(self, address: str | None, session: Any) -> None:
         self._address, self._given = address, session
         self._own: Any = None
+        self._channel: Any = None
         self._is_lost = False
 
     @cached_property
@@ -72,7 +73,8 @@ class Connection:
         if self._address not in _checked_addresses and spark not in _checked_sessions:
             numbers, answer = spark.range(0, 64, 1, 16), spark_types(pa.schema([("version", pa.string())]))
             ask = numbers.mapInArrow(reader_of_versions(), answer)
-            found = self._try(ask.toArrow, "ask its workers for the version of this package")
+            with self._watched():
+                found = self._try(ask.toArrow, "ask its workers for the version of this package")
             require_same_versions(set(found.column("version").to_pylist()))
             _checked_sessions.add(spark)
             _checked_addresses.update([self._address] if self._address else [])
@@ -91,6 +93,8 @@ class Connection:
         if not is_local and "SPARK_LOCAL_REMOTE" in os.environ:
             # By default, the token of the server of this process is sent to every other server.
             builder.set("token", builder.getDefault("token", None))
+        self._channel = channel = builder.toChannel()
+        builder.toChannel = lambda: channel
         self._own = ConnectSession(connection=builder)
         _bound_retries(self._own)
         _within(SECONDS_TO_ANSWER, lambda: self._own.version)
@@ -106,7 +110,8 @@ class Connection:
         try:
             for each in tags:
                 spark.addTag(each)
-            yield spark
+            with self._watched():
+                yield spark
             is_done = True
         finally:
             if not is_done:
@@ -114,6 +119,31 @@ class Connection:
             with suppress(Exception):
                 for each in tags:
                     spark.removeTag(each)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Close the channel of an own session once the server does not answer: of a machine that stopped, nobody tells.
+
+        Work that waits for it then ends with an error.
+        """
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not (ended.wait(SECONDS_BETWEEN_QUESTIONS) or self._is_lost):
+                # Other errors are met by the work itself.
+                with suppress(Exception):
+                    try:
+                        _within(SECONDS_TO_ANSWER, lambda: self._own.conf.get("spark.sql.session.timeZone"))
+                    except TimeoutError:
+                        self._is_lost = True
+                        self._channel.close()
+
+        if self._own is not None:
+            threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
 
     def attempt(self, work: Callable[[], Any]) -> tuple[Any, str | None]:
         """Return the result of work with Spark, or the kind of its error, whose text may quote a worker's data."""

@@ -29,6 +29,7 @@ NUMBER = pa.schema([("number", pa.int64())])
 CODES = {"number": np.arange(10)}
 TOKEN = "SentinelTOKEN93"
 OF_USERS = connection.RETRIES, connection.SECONDS_TO_ANSWER, connection.SECONDS_TO_CLEAN_UP
+BETWEEN_QUESTIONS_OF_USERS = connection.SECONDS_BETWEEN_QUESTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +38,7 @@ def patience(monkeypatch):
     monkeypatch.setattr(connection, "RETRIES", {"max_retries": 3, "max_backoff": 100})
     monkeypatch.setattr(connection, "SECONDS_TO_ANSWER", 1.5)
     monkeypatch.setattr(connection, "SECONDS_TO_CLEAN_UP", 0.5)
+    monkeypatch.setattr(connection, "SECONDS_BETWEEN_QUESTIONS", 0.5)
     monkeypatch.setattr(connection, "_checked_addresses", CheckedAddresses())
 
 
@@ -64,7 +66,7 @@ def test_users_wait_for_less_than_a_minute():
     retries, answer, clean_up = OF_USERS
     waits = [each / 1_000 for each in iter(DefaultPolicy(**retries).to_state().next_attempt, None)]
     assert 15 < sum(waits) < 25
-    assert max(sum(waits), answer) + clean_up < 60
+    assert max(sum(waits), BETWEEN_QUESTIONS_OF_USERS + answer) + clean_up < 60
 
 
 @pytest.mark.parametrize("parameters", ["", f"/;token={TOKEN}", f"/;use_ssl=true;token={TOKEN}"])
@@ -91,9 +93,10 @@ def test_a_server_that_accepts_calls_and_never_answers_them_is_refused():
         assert heard
 
 
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("at", ["before the job", "in the job", "before the codes are removed"])
-def test_a_killed_server_is_refused_and_is_not_asked_to_clean_up(at):
-    """The process of the server ends as a machine that kills it ends it."""
+def test_a_killed_or_stopped_server_is_refused_and_is_not_asked_to_clean_up(at, by):
+    """The process of the server ends as a machine that kills it ends it, or stops and keeps its connections."""
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.engine.fake_server"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY,
@@ -106,7 +109,7 @@ def test_a_killed_server_is_refused_and_is_not_asked_to_clean_up(at):
 
         def kill():
             killed.append(time.monotonic())
-            os.kill(server.pid, signal.SIGKILL)
+            os.kill(server.pid, by)
 
         if at == "before the codes are removed":
             with engine.place(CODES):
