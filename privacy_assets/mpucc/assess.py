@@ -20,6 +20,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.copies_beyond_people import copies_beyond_people
+from privacy_assets.mpucc.divided_search import placed_tables
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.kernels.search import SearchResult
 from privacy_assets.mpucc.preprocess import (
@@ -289,7 +290,12 @@ def assess_preprocessed(
         assess = partial(assess_preprocessed, settings=settings, n_threads=n_threads, progress=progress, engine=engine)
         return riskier_reading(tables, assess)
     n_used = threads_to_use(n_threads)
-    search = SyntheticSearch(tables, settings, n_used, progress, engine=engine)
+    with placed_tables(engine, list(tables.tables.values())) as placed:
+        return _assess(tables, SyntheticSearch(tables, settings, n_used, progress, engine=placed))
+
+
+def _assess(tables: PreprocessedTables, search: SyntheticSearch) -> MpuccAssessment:
+    settings = search.settings
     found = search.against(
         tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
     )

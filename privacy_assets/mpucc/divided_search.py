@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ from privacy_assets.mpucc.kernels.search import (
     search_levels,
 )
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
+from privacy_assets.mpucc.preprocess import CodedTable
 
 ROWS_PER_BLOB = 1 << 18
 N_HEAD = 4
@@ -68,7 +70,6 @@ class _Level:
     parts: tuple[Part, ...]
     n_codes: tuple[int, ...]
     n_rows: int
-    n_synthetic: int
     has_people: bool
     most_records: int
     takes_any: bool
@@ -108,12 +109,63 @@ class _Level:
         return Rows(number, side, weight, person), [read(code_type(self.n_codes[c])) for c in self.columns_of(part)]
 
 
+class Changed(NamedTuple):
+    """Placed rows, ascending, with the weight and person that they have in a search."""
+
+    number: NDArray[np.int64]
+    weight: NDArray[np.int32]
+    person: NDArray[np.int32]
+
+    def applied_to(self, rows: Rows) -> Rows:
+        """Return rows with these weights and people."""
+        if len(self.number) == 0:
+            return rows
+        place = np.minimum(np.searchsorted(self.number, rows.number), len(self.number) - 1)
+        is_changed = self.number[place] == rows.number
+        weight = np.where(is_changed, self.weight[place], rows.weight)
+        person = np.where(is_changed, self.person[place], rows.person) if len(rows.person) else rows.person
+        return rows._replace(weight=weight, person=person)
+
+
+class View(NamedTuple):
+    """The placed rows and columns of a search, in its order; weights and people of all placed rows."""
+
+    rows: NDArray[np.int64]
+    columns: tuple[int, ...]
+    weights: NDArray[np.int32]
+    people: NDArray[np.int32]
+
+    def changed(self, asked: SearchInput) -> Changed:
+        """Return the rows with another weight or person than in the search; people may be numbered differently."""
+        weight, person = self.weights[self.rows], self.people[self.rows]
+        is_changed, others = weight != asked.weights, np.arange(len(self.rows)) >= asked.n_synthetic
+        if asked.subjects is not None and not _are_same_people(person[others], asked.subjects[others]):
+            is_changed, person = is_changed | others, asked.subjects
+        changed = np.flatnonzero(is_changed)
+        changed = changed[np.argsort(self.rows[changed], kind="stable")]
+        return Changed(self.rows[changed], asked.weights[changed], person[changed])
+
+
+def _are_same_people(people: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+    """Return whether rows have the same people, or none, under numbers in the same order."""
+    if not np.array_equal(people < 0, others < 0):
+        return False
+    first, second = (np.unique(own, return_inverse=True)[1] for own in (people, others))
+    return np.array_equal(first, second)
+
+
 @dataclass(frozen=True)
 class _PutIntoBuckets:
-    """Sends the rows of each task as one value, so that rows are not copied one by one."""
+    """Sends the rows of each task as one value, so that rows are not copied one by one.
+
+    ``sides`` has two bits for each placed row: 3 for rows that are not searched. Rows that are ``changed``, ascending,
+    have another weight and person than where they were placed; ``columns`` are the places of those searched.
+    """
 
     level: _Level
-    is_open: NDArray[np.uint8]
+    sides: NDArray[np.uint8]
+    columns: tuple[int, ...]
+    changed: Changed
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in gather_batches(batches, ROWS_PER_BLOB):
@@ -133,17 +185,17 @@ class _PutIntoBuckets:
     def _read(self, table: pa.Table) -> tuple[Rows, list[NDArray[Any]]]:
         """Return rows and codes in the order of :func:`_by_side`."""
         number = table.column("row").to_numpy()
-        side = np.full(len(number), 2, np.int8)
-        synthetic = np.flatnonzero(number < self.level.n_synthetic)
-        own = number[synthetic]
-        side[synthetic] = 1 - (self.is_open[own >> 3] >> (own & 7).astype(np.uint8) & 1)
-        person = table.column("person").to_numpy() if self.level.has_people else np.zeros(0, np.int32)
+        side = (self.sides[number >> 2] >> (number & 3).astype(np.uint8) * 2 & 3).astype(np.int8)
+        searched = np.flatnonzero(side < 3)
+        person = table.column("person").to_numpy()[searched] if self.level.has_people else np.zeros(0, np.int32)
+        weight = table.column("weight").to_numpy()[searched]
+        rows = self.changed.applied_to(Rows(number[searched], side[searched], weight, person))
+        order = _by_side(rows.side, rows.number, has_people=self.level.has_people)
         columns = [
-            table.column(f"c{c}").to_numpy().astype(code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
+            table.column(f"c{c}").to_numpy()[searched[order]].astype(code_type(n), copy=False)
+            for c, n in zip(self.columns, self.level.n_codes, strict=True)
         ]
-        order = _by_side(side, number, has_people=self.level.has_people)
-        rows = Rows(number, side, table.column("weight").to_numpy(), person).take(order)
-        return rows, [codes[order] for codes in columns]
+        return rows.take(order), columns
 
     def _of_part(
         self, part: Part, rows: Rows, columns: list[NDArray[Any]], own: NDArray[np.int64] | None
@@ -279,14 +331,23 @@ class _CountGathered:
 
 
 class DividedSearch(LevelSearch):
-    """A search whose levels are searched by the tasks of an engine; counts what these received."""
+    """A search whose levels are searched by the tasks of an engine; counts what these received.
 
-    def __init__(self, engine: Engine, batches: Any, asked: SearchInput) -> None:
+    Without a ``view``, the rows and columns of the search are those that were placed.
+    """
+
+    def __init__(self, engine: Engine, batches: Any, asked: SearchInput, view: View | None = None) -> None:
         super().__init__(asked)
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
         self.n_codes = tuple(max(int(n), 1) for n in asked.n_codes)
         has_people = asked.subjects is not None
+        if view is None:
+            people = np.full(len(asked.weights), -1, np.int32) if asked.subjects is None else asked.subjects
+            view = View(np.arange(len(asked.weights)), tuple(range(self.n_columns)), asked.weights, people)
+        self.view, self.changed = view, view.changed(asked)
+        self.search_row = np.full(len(view.weights), -1)
+        self.search_row[view.rows] = np.arange(len(view.rows))
         counted = engine.collect(engine.map(batches, _CountGathered(), COUNT))
         n_blobs = int(counted.column("n_blobs").to_numpy().sum())
         self.rows_per_tuple = rows_per_tuple(n_blobs, self.most_records, has_people)
@@ -303,15 +364,16 @@ class DividedSearch(LevelSearch):
         level = _Level(
             tuple(division.parts),
             self.n_codes,
-            len(self.weights),
-            n_synthetic,
+            len(self.view.weights),
             has_people,
             self.most_records,
             self.asked.takes_any,
         )
-        is_open = np.zeros(n_synthetic, np.bool_)
-        is_open[open_rows] = True
-        put = _PutIntoBuckets(level, np.packbits(is_open, bitorder="little"))
+        sides = np.full(-(-len(self.search_row) // 4) * 4, 3, np.uint8)
+        sides[self.view.rows] = np.where(np.arange(len(self.weights)) < n_synthetic, 1, 2)
+        sides[self.view.rows[open_rows]] = 0
+        packed = np.bitwise_or.reduce(sides.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8), axis=1)
+        put = _PutIntoBuckets(level, packed, self.view.columns, self.changed)
         search = _SearchBucket(level, combos, is_skipped, self.asked.alpha is None)
         engine = self.engine
         found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
@@ -338,12 +400,13 @@ class DividedSearch(LevelSearch):
             is_live[own] |= live
             if of_task["n_unique"]:
                 n_unique[own] += np.frombuffer(of_task["n_unique"], np.int64)
-            rows = place[np.frombuffer(of_task["row"], np.int64)]
+            rows = place[self.search_row[np.frombuffer(of_task["row"], np.int64)]]
             ordinals = part.begin + np.frombuffer(of_task["first"], np.int64)
             is_earlier = ordinals < first[rows]
             earlier = rows[is_earlier]
             first[earlier] = ordinals[is_earlier]
-            partner[earlier] = np.frombuffer(of_task["partner"], np.int64)[is_earlier] - n_synthetic
+            partners = self.search_row[np.frombuffer(of_task["partner"], np.int64)[is_earlier]]
+            partner[earlier] = partners - n_synthetic
             together[earlier] = np.frombuffer(of_task["together"], np.int32)[is_earlier]
         self.n_unique.append(n_unique[is_checked])
         return Findings(first, partner, together, is_checked, is_live)
@@ -363,6 +426,59 @@ def columns_to_place(
     person = {} if subjects is None else {"person": subjects}
     codes = {f"c{c}": codes.astype(code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
     return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
+
+
+@dataclass(frozen=True)
+class PlacedTables:
+    """Tables that an engine has, so that searches of their rows, or of some of them, hand over nothing."""
+
+    engine: Engine
+    batches: Any
+    tables: Sequence[CodedTable]
+    weights: NDArray[np.int32]
+    people: NDArray[np.int32]
+
+    def view(self, synthetic: CodedTable, other: CodedTable, columns: Sequence[int]) -> View | None:
+        """Return the rows of two tables; None unless each has its rows in another placed table."""
+        own, place = self._find(synthetic, None)
+        others, _ = self._find(other, place)
+        if own is None or others is None:
+            return None
+        return View(np.concatenate([own, others]), tuple(map(int, columns)), self.weights, self.people)
+
+    def _find(self, table: CodedTable, but: int | None) -> tuple[NDArray[np.int64] | None, int | None]:
+        begin = 0
+        for place, placed in enumerate(self.tables):
+            order = np.argsort(placed.positions, kind="stable")
+            at = np.searchsorted(placed.positions, table.positions, sorter=order)
+            rows = order[np.minimum(at, placed.n_distinct - 1)]
+            pairs = zip((placed.positions, *placed.codes), (table.positions, *table.codes), strict=True)
+            if place != but and all(np.array_equal(codes[rows], own) for codes, own in pairs):
+                return begin + rows, place
+            begin += placed.n_distinct
+        return None, None
+
+
+@contextmanager
+def placed_tables(engine: Engine | None, tables: Sequence[CodedTable]) -> Iterator[Engine | PlacedTables | None]:
+    """Hand over tables with the same columns once; yield the engine itself if it does not divide the work."""
+    if engine is None or engine.rows_per_task is None:
+        yield engine
+        return
+    columns = [np.concatenate(codes) for codes in zip(*(table.codes for table in tables), strict=True)]
+    weights = np.concatenate([table.multiplicities for table in tables])
+    people = [np.full(each.n_distinct, -1) if each.people is None else distinguished_people(each) for each in tables]
+    person = np.concatenate(people).astype(np.int32)
+    with engine.place(
+        columns_to_place(columns, weights, person if any(each.people for each in tables) else None)
+    ) as batches:
+        yield PlacedTables(engine, batches, tables, weights, person)
+
+
+def distinguished_people(table: CodedTable) -> NDArray[np.int32]:
+    """Return the person of each row, -1 for several people."""
+    of_row, _, weights = table.subjects
+    return np.where(weights[of_row] == 1, of_row, -1).astype(np.int32)
 
 
 def find_mpuccs_by(

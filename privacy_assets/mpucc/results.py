@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import Matches, count_agreements
-from privacy_assets.mpucc.divided_search import find_mpuccs_by
+from privacy_assets.mpucc.divided_search import DividedSearch, PlacedTables, distinguished_people, find_mpuccs_by
 from privacy_assets.mpucc.intervals import Estimate, wilson_interval
 from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
-from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult
+from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult, search_levels
 from privacy_assets.mpucc.people import Subjects
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MUTUAL_INFORMATION, MpuccSettings, count_combinations
@@ -98,7 +98,7 @@ class SyntheticSearch:
         n_threads: int,
         progress: Callable[[SearchProgress], None] | None,
         only_with: int | None = None,
-        engine: Engine | None = None,
+        engine: Engine | PlacedTables | None = None,
         name: str = "",
     ) -> None:
         self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
@@ -150,7 +150,14 @@ class SyntheticSearch:
             by_information=settings.pruning == MUTUAL_INFORMATION,
             with_profile=with_profile,
         )
-        return find_mpuccs_by(self.engine, asked, self.n_threads, self._reporter(stage, largest))
+        engine, report = self.engine, self._reporter(stage, largest)
+        if isinstance(engine, PlacedTables):
+            view = engine.view(self.tables.synthetic, other, self.order.tolist())
+            if view is not None:
+                search = DividedSearch(engine.engine, engine.batches, asked, view)
+                return search_levels(search, self.n_threads, report)
+            engine = engine.engine
+        return find_mpuccs_by(engine, asked, self.n_threads, report)
 
     def count(self, max_size: int, known: NDArray[np.bool_] | None = None) -> int:
         """Count the synthetic records that single out an original; those of known rows are not searched."""
@@ -246,9 +253,8 @@ class SyntheticSearch:
 
     def _subjects(self, other: CodedTable) -> NDArray[np.int32]:
         """Return the person of each row of the other table, -1 for several people and for synthetic rows."""
-        of_row, _, weights = other.subjects
-        own = np.where(weights[of_row] == 1, of_row, -1)
-        return np.concatenate([np.full(self.tables.synthetic.n_distinct, -1), own]).astype(np.int32)
+        nobody = np.full(self.tables.synthetic.n_distinct, -1, np.int32)
+        return np.concatenate([nobody, distinguished_people(other)])
 
     def _reporter(self, stage: str, largest: int) -> Callable[[LevelProgress], None]:
         def report(at: LevelProgress) -> None:

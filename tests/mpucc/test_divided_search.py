@@ -106,16 +106,34 @@ def people_table(n_people, seed):
     )
 
 
+class CountingEngine(ShufflingEngine):
+    """Counts how often tables are placed."""
+
+    def place(self, columns):
+        self.placed.append(columns)
+        return super().place(columns)
+
+    @cached_property
+    def placed(self):
+        return []
+
+
+@pytest.mark.parametrize("n_synthetic", [200, 500])
+@pytest.mark.parametrize("deduplicate", [True, False])
 @pytest.mark.parametrize("person", [None, "person"])
-def test_an_assessment_with_control_does_not_depend_on_the_engine(person):
+def test_an_assessment_with_control_does_not_depend_on_the_engine_and_places_the_tables_once(
+    person, deduplicate, n_synthetic
+):
     original, control = people_table(200, 0), people_table(150, 1).assign(person=lambda t: "c" + t["person"])
-    synthetic = pd.concat([people_table(200, 2), original.head(30)], ignore_index=True).drop(columns="person")
+    synthetic = pd.concat([people_table(n_synthetic, 2), original.head(30)], ignore_index=True).drop(columns="person")
     if person is None:
         original, control = original.drop(columns="person"), control.drop(columns="person")
+    counting = CountingEngine(rows_per_task=60)
     expected, found = (
-        assess_mpuccs(original, synthetic, control, person=person, n_threads=1, engine=engine)
-        for engine in (None, ShufflingEngine(rows_per_task=60))
+        assess_mpuccs(original, synthetic, control, person=person, deduplicate=deduplicate, n_threads=1, engine=engine)
+        for engine in (None, counting)
     )
+    assert len(counting.placed) == 1
     assert found.scores == expected.scores
     assert found.control == expected.control
     assert found.settings == expected.settings
