@@ -16,6 +16,7 @@ from privacy_assets.disclosure.scores import Attack, Workers
 FEWEST_VALUES: Final = 3
 MOST_DIFFERENCES: Final = 20_000_000
 """With more, people and synthetic records are drawn, whoever is an original."""
+BITS_OF_PART: Final = 3
 EXACT: Final = 2.0**53
 """Numbers that are larger in units of their precision are rounded to multiples of more of them."""
 
@@ -52,9 +53,13 @@ def count_shared_differences(records: PooledRecords, attack: Attack, workers: Wo
         n_pairs = int((first[1] - first[0]).sum())
         keys, whose = np.empty(n_pairs, np.uint64), np.empty(n_pairs, np.int32)
         n_pairs = write_differences(first[0], first[1], numbers[0], numbers[1], mixers, keys, whose)
-        order = np.argsort(keys[:n_pairs], kind="stable")
-        beyond = np.zeros(len(rows), np.int64)
-        count_beyond_opposite(keys[order], whose[order], records.people[attack.rows[rows]], beyond)
+        keys, beyond = keys[:n_pairs], np.zeros(len(rows), np.int64)
+        # A difference and its opposite have the same first bits; sorting all keys at once would take more memory.
+        for part in range(1 << BITS_OF_PART):
+            least, most = (np.uint64(((part + more) << (64 - BITS_OF_PART)) - more) for more in (0, 1))
+            order = np.flatnonzero((keys >= least) & (keys <= most))
+            order = order[np.argsort(keys[order], kind="stable")]
+            count_beyond_opposite(keys[order], whose[order], records.people[attack.rows[rows]], beyond)
         found[rows] = beyond
     return {"n_beyond_opposite": found, "compared_share": np.array(share)}
 
