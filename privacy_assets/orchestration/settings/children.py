@@ -22,7 +22,6 @@ NOT_BUILT: Mapping[str, str] = {
     "privacy_budget": "no method with a budget makes related tables",
     "engine": "related tables are assessed in the run itself",
     "partitions_def": "make one release of all people",
-    "memory": "it is compared with what one table needs",
 }
 """Settings that cannot be given with `children`, and what to do."""
 

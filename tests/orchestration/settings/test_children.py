@@ -124,7 +124,6 @@ REFUSED = {
     "options": ({"options": pa.OptionsSettings()}, "`options`: compare settings with the functions for notebooks"),
     "assessment": ({"assessment": pa.AssessmentSettings()}, "`assessment`: it is chosen for each view"),
     "engine": ({"engine": pa.LocalEngine(rows_per_task=10)}, "`engine`: related tables are assessed in the run itself"),
-    "memory": ({"memory": "16 GiB"}, "`memory`: it is compared with what one table needs"),
     "csv": ({"formats": ["parquet", "csv"]}, "`formats: csv`: Parquet files keep types and keys"),
     "parts": ({"rows_per_part": 1_000}, "`rows_per_part`: each table is one file"),
     "drift": ({"monitoring": pa.MonitoringSettings()}, "`monitoring.drift_limit`: set it to null"),
