@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import connected, group_rows, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.storage.table import Table
 
 FEWEST_LINKED: Final = 0.01
 """Share of the rows of people with several rows below which equal values are a coincidence."""
@@ -58,7 +59,7 @@ class Link(NamedTuple):
         return self.how != "in order" and set(self.columns) <= set(columns)
 
 
-def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
+def find_links(released: Table, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
     """Compare the values of released columns, exactly as they leave, with the people of the rows.
 
     Texts are compared in one spelling, and a missing value links nothing. Rows of person -1 are each of an unknown
@@ -73,7 +74,7 @@ def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection
     people = _People.of(person, k)
     if people.n_several == 0:
         return ()
-    values = {str(name): _values(released.iloc[:, place]) for place, name in enumerate(released.columns)}
+    values = {str(name): _values(column) for name, column in released.items()}
     found = {name: people.link((name,), "alone", own.codes) for name, own in values.items()}
     steady = [name for name, own in values.items() if people.has_one_value_each(own.codes)]
     others = {name: own for name, own in values.items() if not found[name].is_found}
@@ -89,7 +90,7 @@ def find_links(released: pd.DataFrame, person: Codes, k: int, wanted: Collection
     return (*links, *_across(others, people))
 
 
-def groups_of(released: pd.DataFrame, links: Sequence[Link], person: Codes, k: int) -> Codes:
+def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> Codes:
     """Return the groups of rows that links show to be of one person: the connected components of all links together.
 
     Values that at least k people have link no rows. Rows are numbered by group, from 0.

@@ -6,7 +6,7 @@ the table would find them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
@@ -19,14 +19,15 @@ from privacy_assets.anonymity.divided_measures import measure_by
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, RowsByClass, group_by_class
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
-from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows_of, read_column
+from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.coded_columns import CodedColumn, unload
+from privacy_assets.storage.table import Table
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
@@ -35,7 +36,7 @@ _TRUE, _FALSE = object(), object()
 
 
 def verify_anonymity(
-    table: pd.DataFrame,
+    table: Table,
     quasi_identifiers: Sequence[str],
     sensitive: Sequence[str] = (),
     *,
@@ -87,8 +88,7 @@ def verify_anonymity(
         raise InvalidSettingError(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
-    labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
-    grouped = group_rows(*labels)
+    grouped, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
     if engine is None or not _can_divide(engine, [values[name] for name in roles["sensitive"]]):
         return measure_codes(group_by_class(*grouped), values, roles["quasi_identifiers"], subject, recursive_l)
     person = None if subject is None else values.pop(subject).exact[0]
@@ -220,20 +220,19 @@ def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.i
 
 
 def _read(
-    table: pd.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str], subject: str | None
-) -> tuple[tuple[list[NDArray[np.int64]], list[int]], dict[str, MeasuredColumn]]:
-    """Read all columns; report all columns that cannot be compared at once."""
-    labels: tuple[list[NDArray[np.int64]], list[int]] = ([], [])
-    values = {}
-    problems = []
-    for name in quasi_identifiers:
-        try:
-            codes, n_codes = _label_codes(table[name], name)
-        except InvalidTableError as error:
-            problems.append(str(error))
-            continue
-        labels[0].append(codes)
-        labels[1].append(n_codes)
+    table: Table, quasi_identifiers: Sequence[str], sensitive: Sequence[str], subject: str | None
+) -> tuple[tuple[NDArray[np.int64], int], dict[str, MeasuredColumn]]:
+    """Read all columns, and group the rows by their labels; report all columns that cannot be compared at once."""
+    values, problems = {}, []
+
+    def labels() -> Iterator[tuple[NDArray[np.int64], int]]:
+        for name in quasi_identifiers:
+            try:
+                yield _label_codes(table[name], name)
+            except InvalidTableError as error:
+                problems.append(str(error))
+
+    grouped = group_rows_of(labels(), len(table))
     for name in [*sensitive, *([] if subject is None else [subject])]:
         try:
             values[name] = MeasuredColumn.read(table[name], f"Column {name!r}")
@@ -241,7 +240,7 @@ def _read(
             problems.append(str(error))
     if problems:
         raise InvalidTableError(" ".join(problems))
-    return labels, values
+    return grouped, values
 
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
@@ -270,11 +269,11 @@ def column_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None:
+def check_roles(table: Table, roles: Mapping[str, Sequence[str]]) -> None:
     """Check that a table has rows and all named columns, each in one role; the first argument names at least one."""
-    if not isinstance(table, pd.DataFrame):
+    if not isinstance(table, Table):
         raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
-    require_unique_text_names(table)
+    require_unique_names(list(table.columns))
     first = next(iter(roles))
     if not roles[first]:
         raise InvalidSettingError(f"`{first}` is empty. Expected at least one column. Nothing was computed.")
@@ -307,7 +306,7 @@ def verify_coded(
     """Measure a table as `verify_anonymity` does the same table in a frame; names and a row are not checked here."""
     labels = [columns[name] for name in quasi_identifiers]
     values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
-    grouped = group_rows([column.codes for column in labels], [len(column.distinct) for column in labels])
+    grouped = group_rows_of(((column.codes, len(column.distinct)) for column in labels), len(labels[0]))
     for column in labels:
         unload(column.codes)
     classes = group_by_class(*grouped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,14 @@ from privacy_assets.anonymization.settings import (
     diversities,
     spread,
 )
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.column_names import require_unique_names, require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.table import Table
 
 __all__ = ["Anonymization", "LDiversity", "anonymize", "apply_cuts"]
 
@@ -168,6 +170,7 @@ def anonymize(
         raise InvalidSettingError(
             "`unlinked` names a child of RelatedTables, but one table is given. Leave it out. Nothing was anonymized."
         )
+    require_unique_text_names(table)
     settings = AnonymizeSettings(
         quasi_identifiers=as_names(quasi_identifiers, "quasi_identifiers"),
         k=k,
@@ -189,22 +192,26 @@ def anonymize(
 
 
 def anonymize_with(
-    table: pd.DataFrame,
+    table: Table,
     settings: AnonymizeSettings,
     hierarchies: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Callable[[StageProgress], None] | None = None,
     engine: Engine | None = None,
+    directory: Path | None = None,
 ) -> Anonymization:
-    """Do what :func:`anonymize` does, with its settings in one object."""
+    """Do what :func:`anonymize` does, with its settings in one object.
+
+    With a directory, the rows to release are in a file without a name there, as a `StoredTable`.
+    """
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")
-    require_unique_text_names(table)
+    require_unique_names(list(table.columns))
     check_columns(list(table.columns), len(table), settings)
     if settings.method == "lattice":
         coded = code_table(table, settings)
         check_size(coded, settings)
-        return _by_lattice(table, coded, hierarchies, settings, progress)
+        return _by_lattice(table, coded, hierarchies, settings, progress, directory)
     read = read_hierarchies(hierarchies or {}, settings.quasi_identifiers, of_all=False)
     coded = code_table(table, settings, read)
     check_size(coded, settings)
@@ -217,7 +224,8 @@ def anonymize_with(
         for name, along in zip(settings.quasi_identifiers, coded.along, strict=True)
         if along is not None and settings.output == "labels"
     }
-    return _with_hierarchies(release(table, coded.dimensions, classes, settings, tree=tree, nodes=nodes), read)
+    released = release(table, coded.dimensions, classes, settings, tree=tree, nodes=nodes, directory=directory)
+    return _with_hierarchies(released, read)
 
 
 def check_columns(columns: Sequence[str], n_rows: int, settings: AnonymizeSettings) -> None:
@@ -297,11 +305,12 @@ def _described(
 
 
 def _by_lattice(
-    table: pd.DataFrame,
+    table: Table,
     coded: CodedTable,
     hierarchies: object,
     settings: AnonymizeSettings,
     progress: Callable[[StageProgress], None] | None,
+    directory: Path | None,
 ) -> Anonymization:
     """Find classes by hierarchies, and release them with the labels and losses of their nodes."""
     read = read_hierarchies(hierarchies, settings.quasi_identifiers)
@@ -316,7 +325,8 @@ def _by_lattice(
     classes = _described(coded, records, sizes, settings)
     # Centers of classes are released without labels, so the loss is that of the values in each class.
     nodes = given.labels if settings.output == "labels" else None
-    return _with_hierarchies(release(table, coded.dimensions, classes, settings, nodes=nodes), read)
+    released = release(table, coded.dimensions, classes, settings, nodes=nodes, directory=directory)
+    return _with_hierarchies(released, read)
 
 
 def _with_hierarchies(found: Anonymization, hierarchies: Mapping[str, Hierarchy]) -> Anonymization:

@@ -11,7 +11,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
 from privacy_assets.anonymity.links import Codes, Link, find_links, groups_of
@@ -27,6 +26,7 @@ from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import Table, has_missing, with_column
 
 
 class Roles(NamedTuple):
@@ -56,7 +56,7 @@ def columns_telling_of(name: str, model: ReleaseModel) -> tuple[str, ...]:
 def measure_anonymity(
     anonymization: Anonymization,
     contract: TableContract,
-    made_of: pd.DataFrame,
+    made_of: Table,
     subject: str | None,
     losses: Mapping[str, float] | None = None,
     engine: Engine | None = None,
@@ -83,10 +83,10 @@ def measure_anonymity(
                 "The table that was anonymized lacks the person column, which the contract requires. Materialize from "
                 "the source on."
             )
-        whose = made_of[subject].take(members["row"].to_numpy()).set_axis(table.index)
+        whose = made_of[subject].take(members["row"].to_numpy()).reset_index(drop=True)
         while subject in table.columns:
             subject += "_"
-        table = table.assign(**{subject: whose})
+        table = with_column(table, subject, whose)
     asked = anonymization.settings["l_diversity"].values()
     recursive_l = max([LARGEST_RECURSIVE_L, *(int(own["least"]) for own in asked if own["kind"] == "recursive")])
     report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l, engine=engine)
@@ -97,7 +97,7 @@ def measure_anonymity(
     return report, statistics
 
 
-def links_of(anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int) -> tuple[Link, ...]:
+def links_of(anonymization: Anonymization, contract: TableContract, made_of: Table, k: int) -> tuple[Link, ...]:
     """Find released values that show which rows are of one person; none if each row is a person."""
     if contract.person is None:
         return ()
@@ -106,7 +106,7 @@ def links_of(anonymization: Anonymization, contract: TableContract, made_of: pd.
 
 
 def links_if_people(
-    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
+    anonymization: Anonymization, contract: TableContract, made_of: Table, k: int
 ) -> dict[str, tuple[Link, ...]]:
     """Find links as if each column that the contract calls no person numbered the people.
 
@@ -124,9 +124,7 @@ def linking_columns(anonymization: Anonymization, contract: TableContract) -> li
     return [name for name in anonymization.table.columns if name in contract.links_rows]
 
 
-def groups_of_linked_rows(
-    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, k: int
-) -> Codes:
+def groups_of_linked_rows(anonymization: Anonymization, contract: TableContract, made_of: Table, k: int) -> Codes:
     """Return the groups of released rows that columns with ``links_rows`` show to be of one person."""
     if contract.person is None:
         return np.arange(len(anonymization.table))
@@ -158,7 +156,7 @@ def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> l
 
 
 def keeps_the_contract(
-    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, subject: str | None
+    anonymization: Anonymization, contract: TableContract, made_of: Table, subject: str | None
 ) -> bool:
     """Return whether the table fits the current contract: its roles, its columns, and the values it was made from."""
     settings = anonymization.settings
@@ -175,7 +173,8 @@ def keeps_the_contract(
     if list(anonymization.table.columns) != expected:
         return False
     try:
-        return fingerprint(contract.admit_synthetic(made_of[released])) == fingerprint(made_of[released])
+        kept = made_of[released]
+        return fingerprint(contract.admit_synthetic(kept)) == fingerprint(kept)
     except (ContractError, InvalidTableError):
         return False
 
@@ -189,9 +188,9 @@ def describe_columns(anonymization: Anonymization, contract: TableContract) -> l
         if column not in tells_of
         else {
             "column": column,
-            "type": str(anonymization.table[column].dtype),
+            "type": str(anonymization.table.dtypes[column]),
             "role": "quasi_identifier",
-            "nullable": bool(anonymization.table[column].isna().any()),
+            "nullable": has_missing(anonymization.table, column),
             "generalizes": tells_of[column],
         }
         for column in anonymization.table.columns

@@ -11,20 +11,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.anonymize import check_columns, check_size, classes_of_cuts
-from privacy_assets.anonymization.class_labels import (
-    CLASSES_AT_A_TIME,
-    ClassLabels,
-    labels_in_blocks,
-)
+from privacy_assets.anonymization.class_labels import ClassLabels, labels_in_blocks
 from privacy_assets.anonymization.classes_by_cuts import CodedTable, class_of_leaves, cut_table, cut_tree_of
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.labels import require_free_names
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
-from privacy_assets.anonymization.release import cells_of, describe_release, label_classes
+from privacy_assets.anonymization.release import cells_of, describe_release, hash_classes, label_classes
 from privacy_assets.anonymization.sensitive_values import in_one_list, require_everybody
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
+from privacy_assets.columns.row_hashes import hash_coded_rows
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -191,11 +187,7 @@ def _order_of_release(
     settings: AnonymizeSettings,
 ) -> NDArray[np.integer[Any]]:
     """Order rows by a keyed hash of their released values; see `release`."""
-    hash_of_class = np.zeros(n_classes, np.uint64)
-    for begin in range(0, n_classes, CLASSES_AT_A_TIME):
-        classes = np.arange(begin, min(begin + CLASSES_AT_A_TIME, n_classes))
-        texts = (own.columns(classes)[name] for name, own in labels.items())
-        hash_of_class[classes] = hash_rows(texts, len(classes), settings.seed)
+    hash_of_class = hash_classes(labels, n_classes, settings.seed)
     hidden = {*settings.direct_identifiers, settings.subject, *labels}
 
     def codes_of(column: CodedColumn) -> Callable[[int, int], NDArray[Any]]:

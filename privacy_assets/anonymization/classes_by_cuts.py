@@ -39,6 +39,7 @@ from privacy_assets.display.numbers import against
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.storage.table import Table
 
 
 class CodedTable(NamedTuple):
@@ -84,7 +85,7 @@ class CutClasses(NamedTuple):
 
 
 def code_table(
-    table: pd.DataFrame, settings: AnonymizeSettings, hierarchies: Mapping[str, Hierarchy] | None = None
+    table: Table, settings: AnonymizeSettings, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> CodedTable:
     """Read the columns of a table that its anonymization needs; those with a hierarchy are cut along it."""
     dimensions = read_dimensions(table, settings.quasi_identifiers)
@@ -113,7 +114,7 @@ def code_table(
     return CodedTable(dimensions, along, cut_codes, value_of_code, sensitive, people)
 
 
-def _order_of_ties(table: pd.DataFrame, dimensions: list[Dimension], seed: int) -> NDArray[np.int64]:
+def _order_of_ties(table: Table, dimensions: list[Dimension], seed: int) -> NDArray[np.int64]:
     """Order records by their quasi-identifiers, those with fewest values first, and equal ones by a keyed hash.
 
     A cut between equal values of a column is then one between the values of other columns where these differ. If only

@@ -7,7 +7,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.lattice import Sweep, count_nodes, sweep_lattice
@@ -22,6 +21,7 @@ from privacy_assets.columns.leveled_column import LeveledColumn
 from privacy_assets.display.numbers import in_full
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.storage.table import Table
 
 MAX_NODES = 1_000_000
 
@@ -77,7 +77,7 @@ def read_hierarchies(
 
 
 def lattice_classes(
-    table: pd.DataFrame,
+    table: Table,
     hierarchies: Mapping[str, Hierarchy],
     settings: AnonymizeSettings,
     models: Models,

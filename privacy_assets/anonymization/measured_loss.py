@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,17 @@ from privacy_assets.anonymization.labels import just_above, texts_of
 from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet
+from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet, columns_of
 from privacy_assets.display.numbers import apart, number
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.table import Table, batches_of
 
 NOISE = 1e-9
 """Sums of the same losses in different orders differ by less than this."""
 
 
 def measure_losses(
-    anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
+    anonymization: Anonymization, made_of: Table, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> dict[str, float]:
     """Measure the loss of each quasi-identifier (NCP): mean over the rows of the source; suppressed rows lose 1.
 
@@ -43,7 +45,12 @@ def measure_losses(
         mask = anonymization.model.masks[name]
         if isinstance(mask, HierarchyMapping):
             lost = _lost_under_nodes(anonymization.table[mask.column], made_of[name], (hierarchies or {}).get(name))
-        elif isinstance(mask, Interval | ValueSet):
+        elif isinstance(mask, Interval):
+            scale, ends = read_dimension(made_of[name]).scale, list(columns_of(mask))
+            each = (label_widths(rows, mask, scale).sum() for rows in batches_of(anonymization.table, ends))
+            losses[name] = (fsum(each) + n_suppressed) / len(made_of)
+            continue
+        elif isinstance(mask, ValueSet):
             lost = label_widths(anonymization.table, mask, read_dimension(made_of[name]).scale)
         else:
             lost = _lost_by_members(anonymization, made_of[name])
@@ -52,7 +59,7 @@ def measure_losses(
 
 
 def require_measured(
-    anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
+    anonymization: Anonymization, made_of: Table, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> dict[str, float]:
     """Measure losses by `measure_losses`; refuse a table whose stored figures differ by more than rounding errors."""
     stats = anonymization.stats
@@ -85,7 +92,7 @@ def mean_loss(losses: Mapping[str, float]) -> float:
     return float(np.mean(list(losses.values())))
 
 
-def label_widths(labels: Mapping[str, pd.Series[Any]] | pd.DataFrame, mask: Any, scale: Scale) -> NDArray[np.float64]:
+def label_widths(labels: Mapping[str, pd.Series[Any]] | Table, mask: Any, scale: Scale) -> NDArray[np.float64]:
     """Return the NCP of labels, from 0 to 1.
 
     ``labels`` has the columns of the mask, an interval or a set, and ``scale`` the values of the original column.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.leveled_column import LeveledColumn
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.table import Table
 
 
 class NodeLabels(NamedTuple):
@@ -71,9 +71,7 @@ class NodeDimension:
         return np.asarray(found, np.int64)
 
 
-def level_columns(
-    table: pd.DataFrame, hierarchies: Mapping[str, Hierarchy], names: Sequence[str]
-) -> dict[str, LeveledColumn]:
+def level_columns(table: Table, hierarchies: Mapping[str, Hierarchy], names: Sequence[str]) -> dict[str, LeveledColumn]:
     """Find the nodes of columns, on the levels that merge some.
 
     Values that hierarchies lack or cannot take are reported of all columns at once.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, Kind, read_column
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.table import Table
 
 # The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes
 # both has the full width.
@@ -112,7 +113,7 @@ def _apart(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     return (np.maximum.accumulate(positions.view(np.int64) - steps) + steps).view(np.float64)
 
 
-def read_dimensions(table: pd.DataFrame, names: Sequence[str]) -> list[Dimension]:
+def read_dimensions(table: Table, names: Sequence[str]) -> list[Dimension]:
     """Read columns as dimensions; report all unreadable columns at once."""
     dimensions, problems = [], []
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ from numpy.typing import NDArray
 from pandas.api import types
 from pandas.api.extensions import ExtensionArray
 
-from privacy_assets.anonymization.class_labels import ClassLabels, GivenLabels, IntervalLabels, SetLabels
+from privacy_assets.anonymization.class_labels import (
+    CLASSES_AT_A_TIME,
+    ClassLabels,
+    GivenLabels,
+    IntervalLabels,
+    SetLabels,
+    labels_in_blocks,
+)
 from privacy_assets.anonymization.class_statistics import Classes, describe_classes, measure
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.information_loss import class_widths, entropy_of_labels, non_uniform_entropy
@@ -31,56 +39,85 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.columns.row_hashes import hash_rows
+from privacy_assets.storage.table import ROWS_PER_BATCH, Table, store
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 Labels = Mapping[str, "pd.Series[Any]"]
 
 
 def release(
-    table: pd.DataFrame,
+    table: Table,
     dimensions: list[Dimension],
     classes: Classes,
     settings: AnonymizeSettings,
     *,
     tree: CutTree | None = None,
     nodes: Mapping[str, NodeLabels] | None = None,
+    directory: Path | None = None,
 ) -> Anonymization:
     """Assemble the released table, with its rows in an order that depends only on the released content.
 
-    ``nodes`` has the labels of the quasi-identifiers that are released as nodes of their hierarchies.
+    ``nodes`` has the labels of the quasi-identifiers that are released as nodes of their hierarchies. With a directory,
+    the rows are in a file without a name there instead of in memory.
     """
     nodes = nodes or {}
     cells = cells_of(tree, settings)
-    by_class = np.arange(len(classes.sizes))
+    by_class = np.arange(len(classes.sizes), dtype=np.int32)
     labels = label_classes(dimensions, classes, settings, cells, nodes)
-    generalized = {name: _as_categories(own.columns(by_class)) for name, own in labels.items()}
     class_of_row = np.repeat(by_class, classes.sizes)
     hidden = {*settings.direct_identifiers, settings.subject}
     # Only released rows: the others must not affect the result.
     others = {
         name: pd.Series(_taken(table[name], classes.records), dtype=table[name].dtype, name=name, copy=False)
         for name in table.columns
-        if name not in generalized and name not in hidden
+        if name not in labels and name not in hidden
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    of_class = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
+    of_class = hash_classes(labels, len(by_class), settings.seed)
     hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     # Equal rows by their position, so that nothing depends on how the classes were found.
     order = np.lexsort((classes.records, hashes))
+    del hashes
     records, class_of_released = classes.records[order], class_of_row[order]
-    columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
-    for name in table.columns:
-        if name in generalized:
-            columns.update({label: _taken(own, class_of_released) for label, own in generalized[name].items()})
-        elif name in others:
-            columns[name] = _taken(others[name], order)
-    released = pd.DataFrame(columns, copy=False)
-    members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
+    members = pd.DataFrame({"class": class_of_released, "row": records})
+
+    def rows(begin: int, stop: int) -> pd.DataFrame:
+        class_of_row, own_classes = pd.factorize(class_of_released[begin:stop])
+        columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
+        for name in table.columns:
+            if name in labels:
+                of_class = _as_categories(labels[name].columns(own_classes))
+                columns.update({label: _taken(own, class_of_row) for label, own in of_class.items()})
+            elif name in others:
+                columns[name] = _taken(others[name], order[begin:stop])
+        return pd.DataFrame(columns, copy=False)
+
+    n_rows = len(order)
+    # The values of objects determine how they are stored, so they are written at once.
+    n_at_once = n_rows if any(map(types.is_object_dtype, rows(0, 1).dtypes)) else ROWS_PER_BATCH
+    batches = (rows(begin, begin + n_at_once) for begin in range(0, n_rows, n_at_once))
+    released: Table = rows(0, n_rows) if directory is None else store(batches, directory)
     model, frame, stats = describe_release(
-        list(table.columns), dimensions, classes, settings, lambda name: [generalized[name]], cells, nodes
+        list(table.columns),
+        dimensions,
+        classes,
+        settings,
+        lambda name: labels_in_blocks(labels[name], len(by_class)),
+        cells,
+        nodes,
     )
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
+
+
+def hash_classes(labels: Mapping[str, ClassLabels], n_classes: int, seed: int) -> NDArray[np.uint64]:
+    """Return a keyed hash of the labels of each class."""
+    found = np.zeros(n_classes, np.uint64)
+    for begin in range(0, n_classes, CLASSES_AT_A_TIME):
+        classes = np.arange(begin, min(begin + CLASSES_AT_A_TIME, n_classes))
+        texts = (own.columns(classes)[name] for name, own in labels.items())
+        found[classes] = hash_rows(texts, len(classes), seed)
+    return found
 
 
 def cells_of(tree: CutTree | None, settings: AnonymizeSettings) -> Cells | None:

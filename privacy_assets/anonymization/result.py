@@ -57,7 +57,7 @@ class Anonymization(EqualByContent, ShowsFigures, ShowsPictures):
         "information_loss",
     )
 
-    table: pd.DataFrame
+    table: Any
     model: ReleaseModel
     classes: pd.DataFrame
     members: pd.DataFrame
@@ -69,7 +69,8 @@ class Anonymization(EqualByContent, ShowsFigures, ShowsPictures):
     @property
     def labels(self) -> pd.DataFrame:
         """The table to read: one column per released column, without the columns with the ends or values of labels."""
-        return self.table[[name for name in self.table if name in self.model.masks]]
+        found: pd.DataFrame = self.table[[name for name in self.table if name in self.model.masks]]
+        return found
 
     def _figures(self) -> Mapping[str, object]:
         return self.stats

@@ -16,6 +16,7 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.table import Table
 
 MOST_VALUES_DIVIDED = 100
 """Tasks of an engine count each bin by at most this many sensitive values; with more, one machine has all rows."""
@@ -47,7 +48,7 @@ class SensitiveValues(NamedTuple):
         return SensitiveValues(tuple(self.names[v] for v in kept), codes, first, self.is_ordered[kept])
 
 
-def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValues:
+def read_sensitive(table: Table, names: tuple[str, ...]) -> SensitiveValues:
     """Read the sensitive columns, texts in one spelling."""
     return in_one_list(names, read_dimensions(table[list(names)].apply(spelled_alike), names), len(table))
 
@@ -62,7 +63,7 @@ def in_one_list(names: tuple[str, ...], dimensions: Sequence[Dimension], n_rows:
     return SensitiveValues(names, codes, first, np.array([d.scale.is_ordered for d in dimensions], np.bool_))
 
 
-def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
+def read_people(table: Table, subject: str) -> NDArray[np.int32]:
     """Assign a number to each person of a table; a row without a person is an error."""
     try:
         codes, _ = pd.factorize(table[subject])

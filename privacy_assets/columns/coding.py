@@ -8,7 +8,7 @@ equal values of all tables the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import time
@@ -493,9 +493,14 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
 
     Codes of column c are below ``n_codes[c]``.
     """
-    key = np.zeros(len(columns[0]), np.int64)
+    return group_rows_of(zip(columns, n_codes, strict=True), len(columns[0]))
+
+
+def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> tuple[NDArray[np.int64], int]:
+    """Do what `group_rows` does with columns that come one after the other, each with the number of its codes."""
+    key = np.zeros(n_rows, np.int64)
     n_keys = 1
-    for column, n in zip(columns, n_codes, strict=True):
+    for column, n in columns:
         if n_keys * n > LARGEST_INT64:
             key, distinct = pd.factorize(key)
             n_keys = max(len(distinct), 1)

@@ -51,9 +51,14 @@ WORD: Final = re.compile(r"[^\W_]+")
 class CodedColumn(NamedTuple):
     """The place of each value in sorted order, -1 for a missing one; the values; and whether they may number people."""
 
-    codes: Codes
+    stored: NDArray[np.int32]
     distinct: pd.Index[Any]
     may_number: bool
+
+    @property
+    def codes(self) -> Codes:
+        """The places as numbers that can be multiplied."""
+        return self.stored.astype(np.int64)
 
 
 class Candidate(NamedTuple):
@@ -73,7 +78,7 @@ def code_column(column: pd.Series[Any]) -> CodedColumn:
     try:
         codes, found = pd.factorize(column, sort=True)
     except TypeError:
-        return CodedColumn(np.zeros(len(column), np.int64), pd.Index([0]), may_number=False)
+        return CodedColumn(np.zeros(len(column), np.int32), pd.Index([0]), may_number=False)
     values: pd.Index[Any] = pd.Index(found)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
@@ -82,7 +87,7 @@ def code_column(column: pd.Series[Any]) -> CodedColumn:
     is_first = ~pd.Series(alike).duplicated().to_numpy()
     if not is_first.all() and all(any(map(str.isdigit, str(value))) for value in values[~is_first]):
         codes, values = np.append(alike, -1)[codes], values[is_first]
-    return CodedColumn(codes.astype(np.int64), values, _may_number(values))
+    return CodedColumn(codes.astype(np.int32), values, _may_number(values))
 
 
 def _may_number(values: pd.Index[Any]) -> bool:

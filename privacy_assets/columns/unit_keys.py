@@ -86,12 +86,12 @@ def find_unit_keys(table: pd.DataFrame, people: Codes | None = None) -> tuple[Un
     random = np.random.default_rng(0)
     kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
     read = {name: code_column(table.iloc[:, place]) for place, name in enumerate(kinds)}
-    varied = {name: own for name, own in read.items() if own.codes.max(initial=-1) > 0}
+    varied = {name: own for name, own in read.items() if own.stored.max(initial=-1) > 0}
     n_numbering = max(sum(own.may_number for own in varied.values()), 1)
     compared, n_compared = list(varied), max(FEWEST_COMPARED, MOST_PAIRS // n_numbering)
     if len(varied) > n_compared:
         compared = random.choice(compared, n_compared, replace=False).tolist()
-    others = {name: varied[name].codes for name in compared}
+    others = {name: varied[name].stored for name in compared}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
     found = [_unit_key(each, others, kinds, people, most_rows) for each in candidates_of(varied)]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
@@ -107,7 +107,11 @@ def _strength(key: UnitKey) -> int:
 
 
 def _unit_key(
-    candidate: Candidate, others: dict[str, Codes], kinds: dict[str, Any], people: Codes | None, most_rows: int
+    candidate: Candidate,
+    others: dict[str, NDArray[np.int32]],
+    kinds: dict[str, Any],
+    people: Codes | None,
+    most_rows: int,
 ) -> UnitKey:
     random, column = np.random.default_rng(0), candidate.codes
     most_runs = MOST_RUNS_OF_PARTS if candidate.is_part else MOST_RUNS
@@ -118,9 +122,11 @@ def _unit_key(
         has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
     key = _numbered(column[has_value])
     held, halves, names = {}, [], []
-    apart = {name: _numbered(others[name][has_value] + 1) for name in candidate.apart if name in others}
+    apart = {
+        name: _numbered(others[name][has_value].astype(np.int64) + 1) for name in candidate.apart if name in others
+    }
     for other, its_codes in others.items():
-        own = _numbered(its_codes[has_value] + 1)
+        own = _numbered(its_codes[has_value].astype(np.int64) + 1)
         if other == candidate.column or other in apart or own.max() < 1:
             continue
         if determines(key, own, random):

@@ -33,6 +33,8 @@ from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_int
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
+COPIES_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+"""Whether a change by a user's check of a frame that shares its values is not seen in the others."""
 MAX_FAILURES_SHOWN: Final = 40
 LONGEST_REASON: Final = 500
 TABLE: Final = "(table)"
@@ -354,7 +356,7 @@ class TableContract:
             if name in table.columns:
                 converted[name], lost = convert(table[name], self.required_type(name))
                 failures += [(name, check, count) for check, count in lost]
-        result = pd.DataFrame(converted)
+        result = pd.DataFrame(converted, copy=not COPIES_ON_WRITE)
         failures += self.check_failures(result, with_table_checks=not failures, with_rules=with_rules)
         if failures:
             raise broken_contract(subject, failures, acknowledged)
@@ -389,7 +391,7 @@ class TableContract:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a user's check may warn with values
             try:
-                checks.validate(table, lazy=True)
+                checks.validate(table.copy(deep=not COPIES_ON_WRITE), lazy=True, inplace=True)
             except pa.errors.SchemaErrors as errors:
                 found = [_failure(error, self._check_names) for error in errors.schema_errors]  # type: ignore[attr-defined]
         found = found or []

@@ -22,7 +22,7 @@ from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import kept_fingerprint
+from privacy_assets.storage.table import Table, fingerprint_of
 
 PEOPLE: Final = "people"
 """Name of the table of people, which no child can have."""
@@ -265,9 +265,9 @@ def named(table: str, column: str) -> str:
     return f"{table}: {column}"
 
 
-def content_of(table: pd.DataFrame | RelatedTables) -> str:
+def content_of(table: Table | RelatedTables) -> str:
     """Return the fingerprint of a table, or of related tables as a whole."""
-    return table.content if isinstance(table, RelatedTables) else kept_fingerprint(table)
+    return table.content if isinstance(table, RelatedTables) else fingerprint_of(table)
 
 
 def artifact_of(tables: Mapping[str, pd.DataFrame], person: str, links: Mapping[str, Mapping[str, Any]]) -> Artifact:

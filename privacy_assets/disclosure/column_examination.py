@@ -40,6 +40,7 @@ from privacy_assets.disclosure.text_shapes import (
     whole_number_of,
 )
 from privacy_assets.display.numbers import percent
+from privacy_assets.storage.table import Table
 
 MOST_VALUES: Final = 500
 """Number of distinct values of a column whose shapes are examined."""
@@ -164,7 +165,7 @@ def repeats_as_observed(described: Mapping[str, Any]) -> bool:
 
 
 def examine_columns(
-    table: pd.DataFrame | RelatedTables, roles: Mapping[str, str], person: str | None = None
+    table: Table | RelatedTables, roles: Mapping[str, str], person: str | None = None
 ) -> tuple[ColumnExamination, ...]:
     """Examine those columns of ``roles`` that a table has, in their order.
 

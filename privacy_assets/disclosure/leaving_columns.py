@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
-
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.disclosure.column_examination import (
     UNSHARED,
@@ -19,6 +17,7 @@ from privacy_assets.disclosure.column_examination import (
 from privacy_assets.display.numbers import percent
 from privacy_assets.setting_checks import has_words
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.table import Table
 
 MANIFEST_KEY: Final = "columns_leaving_as_is"
 IDENTIFYING_CHECK: Final = "no_identifying_column_leaves_undecided"
@@ -103,7 +102,7 @@ def decide_on(
 
 
 def manifest_entries(
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     described: Sequence[Mapping[str, Any]],
     side: str,
     acknowledged: Mapping[str, str],
@@ -115,7 +114,7 @@ def manifest_entries(
     ]
 
 
-def recorded_problems(table: pd.DataFrame | RelatedTables, manifest: Mapping[str, Any]) -> list[str]:
+def recorded_problems(table: Table | RelatedTables, manifest: Mapping[str, Any]) -> list[str]:
     """Examine a released table again, and return the differences from the manifest.
 
     Findings are compared only if this version of the package wrote the manifest.

@@ -39,6 +39,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.private.resources import IS_LARGE
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -63,6 +64,8 @@ from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessme
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import kept_fingerprint
+from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import fingerprint_of
 from privacy_assets.synthesis.generalized import number_distinct_records
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
@@ -84,12 +87,13 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
         **asset_arguments(release, stage),
         description=f"Records of {made_of} in classes of at least {asked.k} {unit} with equal quasi-identifiers; all "
         "other columns are unchanged.",
-        ins={"table": dg.AssetIn(release.key(made_of))},
+        ins={"table": dg.AssetIn(release.key(made_of), metadata={IS_LARGE: not is_synthetic})},
         check_specs=[blocking_check(release, stage, CLASSES_CHECK, CLASSES_DESCRIPTION)],
     )
     @guarded
     def generalized_stage(context, table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        content = kept_fingerprint(table)
+        content = fingerprint_of(table)
+        directory = storage_of(context, release).private_tables.base_path
         if is_synthetic:
             table = number_distinct_records(table)
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
@@ -98,7 +102,10 @@ def generalized_asset(release: ReleaseSettings, stage: str, made_of: str) -> dg.
         if gathered:
             log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
         with engine_of_stage(release.engine, release.name, stage) as engine:
-            anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
+            anonymization = anonymize_with(
+                table, used, generalization.hierarchies, progress=progress, engine=engine, directory=directory
+            )
+            give_back_memory()
             losses = require_measured(anonymization, table, generalization.hierarchies)
             contract, subject = release.contract, asked.subject
             report, statistics = measure_anonymity(anonymization, contract, table, subject, losses, engine)

@@ -62,6 +62,7 @@ from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint, kept_fingerprint
+from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.synthesis.kept_rules import Plan, keep_rules, totals_of
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
@@ -102,6 +103,8 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             else:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 checked = release.contract.check(table)
+                del table  # before its values are examined
+                give_back_memory()
                 admitted = release.contract.with_people(checked)
             examined.append(examine_unit(checked, release.contract))
             refuse_links_of_removed_columns(release, "source", checked)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,7 @@ from privacy_assets.storage.durable_files import (
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
 from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
+from privacy_assets.storage.table import StoredTable, Table, batches_of, write_batches
 
 if TYPE_CHECKING:
     from privacy_assets.release.report import ReportMaterial
@@ -102,7 +104,7 @@ class ReleaseRecord:
 
 def write_release(
     directory: Path,
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     content: str,
     record: ReleaseRecord,
     formats: Sequence[str] = ("parquet",),
@@ -168,7 +170,7 @@ def write_release(
 
 def write_waiting(
     directory: Path,
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     content: str,
     record: ReleaseRecord,
     formats: Sequence[str],
@@ -183,7 +185,7 @@ def write_waiting(
 
 def write_manifest(
     directory: Path,
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     content: str,
     record: ReleaseRecord,
     data: dict[str, Any],
@@ -213,7 +215,7 @@ def write_manifest(
 
 
 def _written_data(
-    directory: Path, table: pd.DataFrame | RelatedTables, stage: str, formats: Sequence[str], rows_per_part: int
+    directory: Path, table: Table | RelatedTables, stage: str, formats: Sequence[str], rows_per_part: int
 ) -> dict[str, Any]:
     """Write the files of the data and return their entries in the manifest."""
     if isinstance(table, RelatedTables):
@@ -239,6 +241,8 @@ def _without_extras(table: Any) -> Any:
     """Return the table without unused categories and attributes, which the fingerprint does not cover."""
     if isinstance(table, RelatedTables):
         return table.map(lambda _, own: _without_extras(own))
+    if isinstance(table, StoredTable):
+        return table  # Each batch is written without extras.
     require_unique_text_names(table)
     # The columns are shared with the table, because they are not changed.
     return pd.DataFrame({name: _used_categories(table[name]).array for name in table.columns}, copy=False)
@@ -299,18 +303,21 @@ def require_rows_per_part(rows_per_part: int) -> int:
     return int(rows_per_part)
 
 
-def _write_table(path: Path, table: pd.DataFrame, rows_per_part: int) -> dict[str, Any]:
+def _write_table(path: Path, table: Table, rows_per_part: int) -> dict[str, Any]:
     """Write the Parquet file, or a directory of parts, and return the entry of the parts in the manifest."""
+    frames = (_without_extras(rows) for rows in batches_of(table, list(table.columns)))
     if len(table) <= rows_per_part:
-        write_file(path, lambda file: table.to_parquet(file, engine="pyarrow", index=False), RELEASED_FILE_MODE)
+        at_once = None if isinstance(table, StoredTable) else partial(table.to_parquet, index=False)
+        write_file(path, at_once or (lambda file: write_batches(file, frames)), RELEASED_FILE_MODE)
         return {}
     path.mkdir(PRIVATE_DIRECTORY_MODE)
-    frames = (table.iloc[begin : begin + rows_per_part] for begin in range(0, len(table), rows_per_part))
-    written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema_of(table))
+    # The values of objects determine the schema of a frame; a stored table has no objects.
+    schema = schema_of(next(table.batches()) if isinstance(table, StoredTable) else table)
+    written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema)
     return {"parts": {"rows_per_part": rows_per_part, "rows": list(written.rows)}}
 
 
-def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
+def _write_csv(path: Path, table: Table) -> dict[str, Any]:
     """Write the CSV file and return its entry in the manifest."""
     described: dict[str, Any] = {}
     write_file(path, lambda file: described.update(write_csv(file.write, table)), RELEASED_FILE_MODE)
@@ -328,7 +335,7 @@ def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMate
 
 
 def _manifest(
-    record: ReleaseRecord, directory: Path, table: pd.DataFrame | RelatedTables, content: str, created_at: datetime
+    record: ReleaseRecord, directory: Path, table: Table | RelatedTables, content: str, created_at: datetime
 ) -> dict[str, Any]:
     return manifest_without_files(record, table, content, created_at) | {
         "formats": sorted({path.suffix.removeprefix(".") for path in directory.iterdir()}),
@@ -341,7 +348,7 @@ def _manifest(
 
 
 def render_refusal(
-    record: ReleaseRecord, table: pd.DataFrame | RelatedTables | None, content: str, report: "ReportMaterial", note: str
+    record: ReleaseRecord, table: Table | RelatedTables | None, content: str, report: "ReportMaterial", note: str
 ) -> str:
     """Return the page of a refusal as HTML: the report that the release would have, with the verdicts that refused it.
 
@@ -355,7 +362,7 @@ def render_refusal(
 
 
 def manifest_without_files(
-    record: ReleaseRecord, table: pd.DataFrame | RelatedTables | None, content: str, created_at: datetime
+    record: ReleaseRecord, table: Table | RelatedTables | None, content: str, created_at: datetime
 ) -> dict[str, Any]:
     """Return the content of a manifest in addition to the files."""
     related = described_tables(table) if isinstance(table, RelatedTables) else {}

@@ -27,11 +27,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.release.received_files import is_as_recorded, open_regular
 from privacy_assets.storage.canonical_arrays import canonical_array
+from privacy_assets.storage.table import Table
 
 ESCAPE = "'"
 NOTHING = '""'
@@ -63,13 +64,13 @@ def unescape(text: str) -> str:
     return _ESCAPED_INSIDE.sub(r"\1", text.removeprefix(ESCAPE)) if ESCAPE in text else text
 
 
-def write_csv(write: Callable[[bytes | memoryview], object], table: pd.DataFrame) -> dict[str, Any]:
+def write_csv(write: Callable[[bytes | memoryview], object], table: Table) -> dict[str, Any]:
     """Write a table that has a fingerprint as CSV, without its index, and return a description that `read_csv` needs.
 
     It has the character ``escape``, ``escaped_cells`` (their number by column), ``escaped_names``, ``empty_is_text``
     (the columns in which an empty cell is an empty text), and ``types`` by column.
     """
-    require_unique_text_names(table)
+    require_unique_names(list(table.columns))
     columns = [_written_column(name, table[name]) for name in table.columns]
     # Most readers would skip an empty line.
     cells = [own.cells.or_quotes() for own in columns] if len(columns) == 1 else [own.cells for own in columns]
@@ -181,7 +182,7 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
     return _Cells(distinct, encoded.indices), n_escaped
 
 
-def digest_of_csv(table: pd.DataFrame) -> tuple[str, dict[str, Any]]:
+def digest_of_csv(table: Table) -> tuple[str, dict[str, Any]]:
     """Return the SHA-256 of the CSV file of a table, and its description."""
     sha256 = hashlib.sha256()
     described = write_csv(sha256.update, table)

@@ -14,8 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privacy_assets.anonymity.report import AnonymityReport
@@ -68,8 +66,8 @@ from privacy_assets.release.waivers import Waiver
 from privacy_assets.release.withdrawals import lists_above, read_withdrawals, withdrawal_of
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame
-from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import StoredTable, Table, UnreadableTableError
 
 MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
@@ -374,23 +372,30 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
         return ["the manifest does not list the files of its formats and its report"]
     if "tables" in manifest:
         return _related_content_problems(directory, manifest)
-    columns = [each["column"] for each in manifest["columns"]]
     table, problem = _read_table(directory, manifest)
     if table is None:
         return [problem] if problem else []  # A changed file is already reported.
-    found = ""
+    try:
+        return _table_problems(table, manifest)
+    except UnreadableTableError:
+        return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
+
+
+def _table_problems(table: StoredTable, manifest: Mapping[str, Any]) -> list[str]:
+    """Compare a table that is read here for the first time with the manifest."""
+    stage, columns = manifest["stage"], [each["column"] for each in manifest["columns"]]
+    found, problems = "", []
     with contextlib.suppress(InvalidTableError):
-        found = fingerprint(table)
+        found = table.fingerprint
     if not found:
         return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
-    problems = []
     if found != manifest["fingerprint"]:
         problems.append("the table does not have the recorded fingerprint")
     give_back_memory()
-    if f"{stage}.csv" in expected:
-        problems += _csv_problems(f"{stage}.csv", table, manifest)
     if len(table) != manifest["n_records"] or list(table.columns) != columns:
         return [*problems, "the table does not have the recorded columns and number of records"]
+    if "csv" in manifest["formats"]:
+        problems += _csv_problems(f"{stage}.csv", table, manifest)
     give_back_memory()
     problems += recorded_problems(table, manifest)
     if stage == "anonymized":
@@ -423,7 +428,7 @@ def _related_content_problems(directory: Path, manifest: Mapping[str, Any]) -> l
     return problems + _figure_problems(manifest, manifest["figures"])
 
 
-def _csv_problems(name: str, table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+def _csv_problems(name: str, table: Table, manifest: Mapping[str, Any]) -> list[str]:
     """Compare the CSV file and its description with those written for the table.
 
     A file that is not as recorded is reported elsewhere, so the recorded digest represents its bytes.
@@ -449,28 +454,32 @@ def _files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> 
         return {f"{name}/{entry.name}" for entry, _ in zip(entries, range(most), strict=False)}
 
 
-def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[pd.DataFrame | None, str]:
-    """Read the table of a release whose files are as recorded; otherwise return None and the problem.
+def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[StoredTable | None, str]:
+    """Open the table of a release whose files are as recorded; otherwise return None and the problem.
 
     The problem is empty if a file was changed, which is reported elsewhere.
     """
     columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:
         (name,) = table_files(manifest)
-        return _read(directory, name, manifest, read_frame, columns)
+        return _read(directory, name, manifest, _kept_open, columns)
     if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
         return None, "the parts do not have the recorded number of records"
-    tables: list[pa.Table] = []
+    tables: list[StoredTable] = []
     for name, n_rows in zip(table_files(manifest), manifest["parts"]["rows"], strict=True):
-        table, problem = _read(directory, name, manifest, pq.read_table, columns)
+        table, problem = _read(directory, name, manifest, _kept_open, columns)
         if table is None:
             return None, problem
-        if table.num_rows != n_rows:
+        if len(table) != n_rows:
             return None, "the parts do not have the recorded numbers of records"
         if tables and table.schema != tables[0].schema:
             return None, "the parts have different columns or types"
         tables.append(table)
-    return pa.concat_tables(tables).to_pandas(), ""
+    return StoredTable(tables), ""
+
+
+def _kept_open(file: BinaryIO) -> StoredTable:
+    return StoredTable([file])
 
 
 def _read(
@@ -529,7 +538,7 @@ def _rare_values_problems(
     return problems
 
 
-def _rule_problems(tables: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> list[str]:
+def _rule_problems(tables: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """Judge the recorded rules again on the released tables; checks that are functions were only counted.
 
     The tables are given by the beginning of the names of their rules.
@@ -586,7 +595,7 @@ def withheld_problems(manifest: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+def _anonymity_problems(table: Table, manifest: Mapping[str, Any]) -> list[str]:
     """Measure the released table again, with classes counted in records, because it does not show people."""
     if table.empty:
         return ["the table has no records, so it has no classes to measure"]
@@ -627,7 +636,7 @@ def _figure_problems(manifest: Mapping[str, Any], figures: Mapping[str, Any]) ->
     ]
 
 
-def _measured(table: pd.DataFrame, by_role: Mapping[str, list[str]], recorded: AnonymityReport) -> AnonymityReport:
+def _measured(table: Table, by_role: Mapping[str, list[str]], recorded: AnonymityReport) -> AnonymityReport:
     """Measure the table up to the recorded l, but no further than its classes allow."""
     # Imports Numba, which is not needed to verify a synthetic release.
     from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L

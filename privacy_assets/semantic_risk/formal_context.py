@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
-from privacy_assets.columns.column_names import require_unique_text_names
+from privacy_assets.columns.column_names import require_unique_names, require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet, columns_of
 from privacy_assets.columns.safe_names import type_name
@@ -28,6 +28,7 @@ from privacy_assets.semantic_risk.kernels.formal_context import (
     unpack_rows,
 )
 from privacy_assets.semantic_risk.scaled_column import MAX_ATTRIBUTES, ScaledColumn, scale_column
+from privacy_assets.storage.table import Table
 
 Scales = Mapping[str, Any] | Literal["binary"]
 
@@ -342,7 +343,7 @@ def _join(columns: Mapping[str, ScaledColumn], scales: Mapping[str, str]) -> For
 
 
 def released_scales(
-    table: pd.DataFrame,
+    table: Table,
     quasi_identifiers: Sequence[str],
     model: ReleaseModel,
     hierarchies: Mapping[str, Hierarchy] | None = None,
@@ -365,7 +366,7 @@ def released_scales(
     All others are nominal, including nodes without a given hierarchy and intervals of ordered categories, which are
     released as text without order. An ordinal scale that lists all categories restores the order.
     """
-    require_unique_text_names(table)
+    require_unique_names(list(table.columns))
     scales: dict[str, ConceptualScale] = {}
     for name in quasi_identifiers:
         mask = model.masks.get(name)

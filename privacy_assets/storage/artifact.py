@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.display.pictures import Drawn, Picture
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import Table, fingerprint_of
 
 TABLE_KIND = "table"
 
@@ -25,7 +25,7 @@ class Artifact:
         Kind of the artifact: ``"table"``, or the name of the result class that wrote it.
     header : mapping of str to JSON values
         Settings, scores and counts; no NaN, no infinity.
-    frames : mapping of str to DataFrame
+    frames : mapping of str to DataFrame or StoredTable
         Tables by name; columns of plain integers, floats, booleans, text or datetimes.
     made_of : mapping of str to str
         Fingerprints of the tables from which the result was made, by the name of their stage.
@@ -35,12 +35,12 @@ class Artifact:
 
     kind: str
     header: Mapping[str, Any] = field(default_factory=dict)
-    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    frames: Mapping[str, Any] = field(default_factory=dict)
     made_of: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)
 
     @classmethod
-    def of_table(cls, table: pd.DataFrame) -> "Artifact":
+    def of_table(cls, table: Table) -> "Artifact":
         """Wrap a plain table; its digest is the fingerprint of the table."""
         return cls(TABLE_KIND, {}, {TABLE_KIND: table})
 
@@ -51,7 +51,7 @@ class Artifact:
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
         """Fingerprint of each frame, computed once: an artifact and its frames are not changed."""
-        return {name: fingerprint(frame) for name, frame in self.frames.items()}
+        return {name: fingerprint_of(frame) for name, frame in self.frames.items()}
 
     @property
     def digest(self) -> str:

@@ -9,9 +9,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from privacy_assets.display.pictures import Picture
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.durable_files import write_directory
 from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import StoredTable
 
 HEADER_FILE = "header.json"
 MOST_CELLS_AT_ONCE = 2**20
@@ -38,14 +39,15 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
     text = json.dumps(header, indent=2, allow_nan=False)
     files: dict[str, Any] = {HEADER_FILE: partial(_write_bytes, text.encode())}
     for name, frame in artifact.frames.items():
-        files[f"{name}.parquet"] = partial(frame.to_parquet, engine="pyarrow", index=False)
+        is_stored = isinstance(frame, StoredTable)
+        files[f"{name}.parquet"] = frame.copy_to if is_stored else partial(frame.to_parquet, index=False)
     for name, picture in artifact.pictures.items():
         files[f"{name}.png"] = partial(_write_bytes, picture.png)
     write_directory(path, files)
 
 
-def read_artifact(path: Path) -> Artifact:
-    """Read an artifact stored by `write_artifact`.
+def read_artifact(path: Path, *, is_large: bool = False) -> Artifact:
+    """Read an artifact stored by `write_artifact`; if its table may be large, as a `StoredTable`.
 
     Raises
     ------
@@ -55,7 +57,10 @@ def read_artifact(path: Path) -> Artifact:
         If a file is missing or cannot be read.
     """
     header = json.loads((path / HEADER_FILE).read_bytes())
-    frames = {name: read_frame(path / f"{name}.parquet") for name in header["frames"]}
+    frames: dict[str, Any] = {}
+    for name in header["frames"]:
+        file = path / f"{name}.parquet"
+        frames[name] = StoredTable([file.open("rb")]) if is_large and name == TABLE_KIND else read_frame(file)
     pictures = {
         name: Picture(text, (path / f"{name}.png").read_bytes(), title)
         for name, (text, title) in header["pictures"].items()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage import artifact as artifact_module
+from privacy_assets.storage import table as table_module
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.fingerprint import _kept, fingerprint, keep_fingerprint, kept_fingerprint
@@ -149,7 +149,7 @@ def test_an_artifact_hashes_each_frame_once_and_a_changed_copy_again(monkeypatch
         hashed.append(len(frame))
         return fingerprint(frame)
 
-    monkeypatch.setattr(artifact_module, "fingerprint", counted)
+    monkeypatch.setattr(table_module, "kept_fingerprint", counted)
     artifact = Artifact("result", {}, {"details": pd.DataFrame({"a": [1, 2]}), "table": pd.DataFrame({"a": [1]})})
     assert artifact.digest == artifact.digest
     assert artifact.fingerprints["table"] == fingerprint(artifact.frames["table"])

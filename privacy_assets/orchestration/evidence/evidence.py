@@ -63,6 +63,7 @@ from privacy_assets.release.row_links import KNOWN_ROWS_ADVICE, remark_on_rows
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import Table
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
@@ -153,15 +154,16 @@ class _Storage(Storage):
     with_counts: bool
     pictures: dict[str, Sequence[Picture]] = field(default_factory=dict)
 
-    def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
-        """Return a stored anonymization and the evidence about it."""
+    def anonymization(self, stage: str, *, is_large: bool = False) -> tuple[Anonymization | None, TableEvidence]:
+        """Return a stored anonymization and the evidence about it; a large one has a `StoredTable`."""
         recorded = self.recorded(stage)
 
         def read(stored: Artifact) -> tuple[Anonymization, str, str]:
             self.pictures[stage] = tuple(stored.pictures.values())
             return Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]
 
-        anonymization, digest, content = self.read(self.release.key(stage), read) or (None, None, None)
+        found = self.read(self.release.key(stage), read, is_large=is_large)
+        anonymization, digest, content = found or (None, None, None)
         digest = self.keyed(digest)
         settings = None if anonymization is None else anonymization.settings
         made_of, run_id = recorded.made_of, recorded.run_id
@@ -417,8 +419,8 @@ def _counted(storage: _Storage, table: Any, generalized: Anonymization | None, p
 def _gather_anonymized(storage: _Storage) -> Gathered:
     release, stage = storage.release, storage.release.anonymized_stage
     origin, control = release.source_of_anonymized, release.control_of_anonymized
-    source, source_content = storage.table(origin)
-    anonymization, at_hand = storage.anonymization(stage)
+    source, source_content = storage.table(origin, is_large=True)
+    anonymization, at_hand = storage.anonymization(stage, is_large=True)
     made_of_source = () if release.source is None or not release.is_of_originals else SPLIT_STAGES
     lineage = dict.fromkeys(made_of_source, ("source",)) | {"anonymized": (origin,)}
     lineage |= {"suppressed": ("anonymized",)} if stage == "suppressed" else {}
@@ -465,7 +467,7 @@ def _with_remark_on_rows(release: ReleaseSettings, gathered: Gathered) -> Gather
     return replace(gathered, evidence=replace(evidence, remarks=remarks, advised=advised))
 
 
-def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:
+def _measured(storage: _Storage, anonymization: Anonymization | None, source: Table | None) -> Gathered:
     """Measure a stored anonymized table; a table that cannot be measured fails the contract."""
     contract, stage = storage.release.contract, storage.release.anonymized_stage
     evidence = Evidence("anonymized", stage, (), {}, {})

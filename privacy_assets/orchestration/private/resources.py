@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dagster as dg
 import numpy as np
@@ -39,6 +39,7 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import kept_key, locked, make_private_directory
 from privacy_assets.storage.fingerprint import keep_fingerprint
 from privacy_assets.storage.histories import add_to_history, read_history
+from privacy_assets.storage.table import StoredTable
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 LOCKS_DIRECTORY = "locks"
 KEYS_DIRECTORY = "keys"
 REFUSALS_DIRECTORY = "refusals"
+IS_LARGE = "is_large"
+"""Metadata of an input whose table is loaded as a `StoredTable`."""
+Content: TypeAlias = pd.DataFrame | StoredTable | RelatedTables | Artifact
 NO_CONFIGURATION: dict[str, Any] = {}
 """A resource with this schema refuses run configuration; without a schema it would accept and ignore it."""
 
@@ -174,30 +178,31 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         call_guarded(require_one_partition, self.base_path, f"Loading {what}")
         return super().load_input(context)
 
-    def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | RelatedTables | Artifact:
+    def load_from_path(self, context: dg.InputContext, path: "UPath") -> Content:
         """Read a frame or an artifact."""
 
-        def load() -> pd.DataFrame | RelatedTables | Artifact:
+        def load() -> Content:
             partition_key = context.partition_key if context.has_asset_partitions else None
             recorded = Recorded(context.instance, context.asset_key, partition_key)
-            artifact = read_artifact(self._own(Path(str(path))))
+            is_large = bool((context.definition_metadata or {}).get(IS_LARGE))
+            artifact = read_artifact(self._own(Path(str(path))), is_large=is_large)
             if recorded.version_is_content and self.keyed(artifact.digest) != recorded.version:
                 raise InvalidTableError(
                     f"The content stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it "
                     "was overwritten, or a run was interrupted. Materialize the asset again."
                 )
-            if recorded.version_is_content and artifact.kind == TABLE_KIND:
+            if recorded.version_is_content and artifact.kind == TABLE_KIND and not is_large:
                 keep_fingerprint(artifact.frames[TABLE_KIND], artifact.digest)
             return _content(artifact)
 
         return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")
 
-    def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | RelatedTables | Artifact:
+    def load(self, key: dg.AssetKey, partition_key: str | None, *, is_large: bool = False) -> Content:
         """Read the content stored for an asset, outside Dagster's inputs, like `load_artifact`."""
-        return _content(self.load_artifact(key, partition_key))
+        return _content(self.load_artifact(key, partition_key, is_large=is_large))
 
-    def load_artifact(self, key: dg.AssetKey, partition_key: str | None) -> Artifact:
-        """Read the artifact stored for an asset.
+    def load_artifact(self, key: dg.AssetKey, partition_key: str | None, *, is_large: bool = False) -> Artifact:
+        """Read the artifact stored for an asset; if its table may be large, as a `StoredTable`.
 
         Raises
         ------
@@ -209,7 +214,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         path = self.base_path.joinpath(*key.path)
         if partition_key is not None:
             path = path / partition_directory(partition_key)
-        return read_artifact(self._own(path.with_name(path.name + self.extension)))
+        return read_artifact(self._own(path.with_name(path.name + self.extension)), is_large=is_large)
 
     def keyed(self, digest: str) -> str:
         """Return what Dagster's records have for the digest of private content: its HMAC-SHA256.
@@ -381,7 +386,7 @@ def _as_artifact(table: pd.DataFrame | RelatedTables) -> Artifact:
     return table.to_artifact() if isinstance(table, RelatedTables) else Artifact.of_table(table)
 
 
-def _content(artifact: Artifact) -> pd.DataFrame | RelatedTables | Artifact:
+def _content(artifact: Artifact) -> Content:
     if artifact.kind == RELATED_KIND:
         return RelatedTables.from_artifact(artifact)
     return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact

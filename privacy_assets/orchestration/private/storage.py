@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import dagster as dg
-import pandas as pd
 
 from privacy_assets.contract.related import RelatedTables, broken_links, content_of
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.table import Table
 
 T = TypeVar("T")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -39,19 +39,22 @@ class Storage:
         """Read the stored content of a stage."""
         return self.private_tables.load(self.release.key(stage), self.partition_key)
 
-    def read(self, key: dg.AssetKey, read: Callable[[Artifact], T]) -> T | None:
-        """Return a stored result; None if no readable result is stored."""
+    def read(self, key: dg.AssetKey, read: Callable[[Artifact], T], *, is_large: bool = False) -> T | None:
+        """Return a stored result; None if no readable result is stored. A large one has a `StoredTable`."""
         try:
-            stored = self.private_tables.load(key, self.partition_key)
+            stored = self.private_tables.load(key, self.partition_key, is_large=is_large)
             return read(stored) if isinstance(stored, Artifact) else None
         except UNREADABLE:
             return None
 
-    def table(self, stage: str) -> tuple[Any, str | None]:
-        """Return a stored table, or related tables, and the fingerprint; None for both if it cannot be read."""
+    def table(self, stage: str, *, is_large: bool = False) -> tuple[Any, str | None]:
+        """Return a stored table, or related tables, and the fingerprint; None for both if it cannot be read.
+
+        One that may be large is a `StoredTable`.
+        """
         try:
-            table = self.load(stage)
-            kind = pd.DataFrame if self.release.related is None else RelatedTables
+            table = self.private_tables.load(self.release.key(stage), self.partition_key, is_large=is_large)
+            kind: Any = Table if self.release.related is None else RelatedTables
             return (table, content_of(table)) if isinstance(table, kind) else (None, None)
         except UNREADABLE:
             return None, None

@@ -12,6 +12,7 @@ from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.release.gate import WAITS, Verdict
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.outcomes import in_words
+from privacy_assets.storage.table import Table
 
 NAMESPACE = "privacy_assets"
 FINGERPRINT = f"{NAMESPACE}/fingerprint"
@@ -54,7 +55,7 @@ def related_metadata(
 
 
 def table_metadata(
-    table: pd.DataFrame,
+    table: Table,
     fingerprint: str,
     roles: Mapping[str, str],
     made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
@@ -68,7 +69,7 @@ def table_metadata(
     columns = [
         dg.TableColumn(
             name,
-            dtype_name(table[name].dtype),
+            dtype_name(table.dtypes[name]),
             description=(descriptions or {}).get(name),
             tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
@@ -83,13 +84,13 @@ def table_metadata(
     }
 
 
-def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) -> dg.TableColumnLineage:
+def _lineage(table: Table, key: dg.AssetKey, columns: Mapping[str, str]) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
         {name: [dg.TableColumnDep(key, columns[name])] for name in _shown_columns(table) if name in columns}
     )
 
 
-def _shown_columns(table: pd.DataFrame) -> list[str]:
+def _shown_columns(table: Table) -> list[str]:
     """Return the first columns, as many as fit into an event."""
     shown, length = [], 0
     for name in table.columns[:MOST_COLUMNS_SHOWN]:

@@ -1,0 +1,250 @@
+"""A table in Parquet files that is not in memory: its columns are read when they are asked for.
+
+It serves wherever a frame is only asked for its columns, its length and one column after another, so the peak of such
+a step is that of a column instead of the table.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, TypeVar, overload
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privacy_assets.columns.safe_names import class_name
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.fingerprint import BatchFingerprint, fingerprint, kept_fingerprint
+from privacy_assets.storage.memory import memory_given_back
+
+Read = TypeVar("Read")
+ROWS_PER_BATCH = 2**18
+"""Rows that are read or written at once."""
+
+
+class UnreadableTableError(InvalidTableError):
+    """A file is not the Parquet file that it seems to be."""
+
+
+def _guarded(read: Callable[[], Read]) -> Read:
+    """Turn anything that readers raise for a damaged or malicious file, which may show values, into one error."""
+    try:
+        return read()
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - readers can raise anything
+        problem = class_name(type(error))
+    # Raised here instead of above, so that the other error is not its context.
+    raise UnreadableTableError(f"A stored table cannot be read ({problem}). Materialize it again.")
+
+
+class _OpenFiles:
+    """Files, opened again, that are closed when no table has them any more."""
+
+    def __init__(self, files: Sequence[BinaryIO]) -> None:
+        self._descriptors = [os.dup(file.fileno()) for file in files]
+        # In a cycle of references, the file itself might be finalized first, and would warn that it is open.
+        self.files = [os.fdopen(each, "rb", closefd=False) for each in self._descriptors]
+        for file in files:
+            file.close()
+
+    def __del__(self) -> None:
+        for each in self._descriptors:
+            os.close(each)
+
+
+class StoredTable:
+    """The table in open Parquet files of one schema, in their order; opened here or written by `store`.
+
+    The files stay open, so the table is the same even if another one takes its place in the meantime. Like a frame, it
+    has ``columns``, ``len``, ``in``, ``items`` and, by name, a column; a list of names gives a frame.
+
+    Parameters
+    ----------
+    files : sequence of binary files, or of tables
+        At least one; nobody writes to them, and they are closed here and opened again. Whatever cannot be read raises
+        `UnreadableTableError`.
+    """
+
+    def __init__(self, files: Sequence[BinaryIO] | Sequence[StoredTable]) -> None:
+        tables = [each for each in files if isinstance(each, StoredTable)]
+        given = [each for each in files if not isinstance(each, StoredTable)]
+        of_tables: list[_OpenFiles] = [own for table in tables for own in table._open]
+        self._open: list[_OpenFiles] = of_tables or [_OpenFiles(given)]
+        self._files = [file for own in self._open for file in own.files]
+        self._footers = _guarded(lambda: [pq.read_metadata(file) for file in self._files])
+        self.schema: pa.Schema = _guarded(lambda: pq.read_schema(self._files[0]))
+        self._n_rows: int = sum(footer.num_rows for footer in self._footers)
+        self._more: Mapping[str, pd.Series[Any]] = {}
+
+    @property
+    def columns(self) -> pd.Index:
+        """The names of the columns."""
+        names: pd.Index = pd.Index(self.dtypes.index, dtype=object)
+        return names
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no rows."""
+        return not self._n_rows
+
+    @cached_property
+    def dtypes(self) -> pd.Series[Any]:
+        """The dtype of each column; categories are without values."""
+        stored = _guarded(lambda: self.schema.empty_table().to_pandas().dtypes.to_dict())
+        return pd.Series(stored | {name: own.dtype for name, own in self._more.items()}, dtype=object)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._n_rows
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a column of this name."""
+        return name in self.schema.names or name in self._more
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the columns."""
+        return iter(self.columns)
+
+    @overload
+    def __getitem__(self, names: str) -> pd.Series[Any]: ...
+    @overload
+    def __getitem__(self, names: list[str]) -> pd.DataFrame: ...
+    def __getitem__(self, names: str | list[str]) -> Any:
+        """Read a column, or a frame of several."""
+        if isinstance(names, list):
+            return pd.DataFrame({name: self[name] for name in names}, copy=False)
+        if names in self._more:
+            return self._more[names]
+        return self._read([names])[names]
+
+    def items(self) -> Iterator[tuple[str, pd.Series[Any]]]:
+        """Yield each name and its column, one after the other."""
+        return ((name, self[name]) for name in self)
+
+    def frame(self) -> pd.DataFrame:
+        """Read everything."""
+        return self[list(self.columns)]
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Yield the rows of the files in order, `ROWS_PER_BATCH` at a time."""
+        for batch in memory_given_back(self._arrow_batches(columns)):
+            yield _guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False))
+
+    def has_missing(self, name: str) -> bool:
+        """Whether a value of a column in the files is missing, as their footers say."""
+        place = self.schema.names.index(name)
+        groups = [footer.row_group(each) for footer in self._footers for each in range(footer.num_row_groups)]
+        counts = [group.column(place).statistics for group in groups]
+        if any(own is None or not own.has_null_count for own in counts):
+            return bool(self[name].isna().any())
+        return any(own.null_count for own in counts)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint of the table, which reads all of it once."""
+        if self._more:
+            return fingerprint(self.frame())
+        found = BatchFingerprint(self.schema)
+        for batch in memory_given_back(self._arrow_batches(None)):
+            found.update(batch.to_batches()[0])
+        return found.hexdigest()
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Copy the only file."""
+        (own,) = self._files
+        own.seek(0)
+        shutil.copyfileobj(own, file)
+
+    def _read(self, names: list[str]) -> pd.DataFrame:
+        def read() -> pd.DataFrame:
+            parts = [pq.read_table(file, columns=names, use_threads=False) for file in self._files]
+            frame: pd.DataFrame = pa.concat_tables(parts).to_pandas(split_blocks=True, use_threads=False)
+            return frame
+
+        return _guarded(read)
+
+    def _arrow_batches(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        for file in self._files:
+            # Arrow would otherwise keep every page of the file until it is closed.
+            parquet = _guarded(partial(pq.ParquetFile, file, pre_buffer=False))
+            batches = parquet.iter_batches(ROWS_PER_BATCH, columns=columns, use_threads=False)
+            while (batch := _guarded(partial(next, batches, None))) is not None:
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).replace_schema_metadata(self.schema.metadata)
+
+
+Table: TypeAlias = pd.DataFrame | StoredTable
+
+
+def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
+    """Write the rows of frames with the same columns and dtypes, at least one, to a file without a name.
+
+    The file disappears with the last process that has it open. Categories may differ between frames.
+    """
+    file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the table keeps it open
+    fingerprint = write_batches(file, batches)
+    stored = StoredTable([file])
+    stored.__dict__["fingerprint"] = fingerprint
+    return stored
+
+
+def write_batches(file: BinaryIO, batches: Iterable[pd.DataFrame]) -> str:
+    """Write the rows of frames, as `store` does, to a file, and return their fingerprint."""
+    writer, found = None, None
+    for frame in memory_given_back(batches):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        if writer is None or found is None:
+            schema = pa.schema(map(_with_wide_codes, table.schema), table.schema.metadata)
+            writer, found = pq.ParquetWriter(file, schema), BatchFingerprint(schema)
+        (batch,) = table.cast(schema).combine_chunks().to_batches()
+        writer.write_batch(batch)
+        found.update(batch)
+    assert writer is not None and found is not None  # noqa: S101 - at least one frame
+    writer.close()
+    return found.hexdigest()
+
+
+def fingerprint_of(table: Table) -> str:
+    """Return the fingerprint of a table, which is computed once for one that is stored."""
+    return table.fingerprint if isinstance(table, StoredTable) else kept_fingerprint(table)
+
+
+def with_column(table: Table, name: str, values: pd.Series[Any]) -> Table:
+    """Return a table with one more column, in memory, whose values are in the order of its rows."""
+    if not isinstance(table, StoredTable):
+        return table.assign(**{name: values.set_axis(table.index)})
+    found = StoredTable([table])
+    found._more = {**table._more, name: values}
+    return found
+
+
+def has_missing(table: Table, name: str) -> bool:
+    """Whether a value of a column is missing."""
+    return table.has_missing(name) if isinstance(table, StoredTable) else bool(table[name].isna().any())
+
+
+def batches_of(table: Table, columns: list[str]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of some columns in order, `ROWS_PER_BATCH` at a time."""
+    if isinstance(table, StoredTable):
+        return table.batches(columns)
+    some = table[columns]
+    return (some.iloc[begin : begin + ROWS_PER_BATCH] for begin in range(0, len(some), ROWS_PER_BATCH))
+
+
+def in_memory(table: Table) -> pd.DataFrame:
+    """Return a table as a frame."""
+    return table.frame() if isinstance(table, StoredTable) else table
+
+
+def _with_wide_codes(field: pa.Field) -> pa.Field:
+    """Return a field whose categories may be any number: pandas chooses the codes by those of one frame."""
+    if not pa.types.is_dictionary(field.type):
+        return field
+    return field.with_type(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))

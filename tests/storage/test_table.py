@@ -1,0 +1,128 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.storage import table as table_module
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import (
+    StoredTable,
+    UnreadableTableError,
+    batches_of,
+    fingerprint_of,
+    has_missing,
+    in_memory,
+    store,
+    with_column,
+)
+
+N = 7
+
+
+def every_kind() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "integer": np.arange(N),
+            "nullable": pd.array([1, None, 3, 4, 5, 6, 7], dtype="Int64"),
+            "float": [1.5, np.nan, -0.0, 2, 3, 4, 5],
+            "flag": [True, False] * 3 + [True],
+            "text": pd.Series(["x", None, "yé", "x", "z", "z", "x"], dtype="str"),
+            "category": pd.Categorical(list("abcabca"), categories=list("abcd")),
+            "ranked": pd.Categorical(list("lhlhlhl"), categories=["l", "h"], ordered=True),
+            "moment": pd.date_range("2024-01-31", periods=N, freq="h"),
+        }
+    )
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    monkeypatch.setattr(table_module, "ROWS_PER_BATCH", 3)
+
+
+def pieces(table: pd.DataFrame, n_rows: int = 3) -> list[pd.DataFrame]:
+    """Cut a table into frames, each with its own categories."""
+    found = [table.iloc[begin : begin + n_rows].reset_index(drop=True) for begin in range(0, len(table), n_rows)]
+    return [each.assign(category=each["category"].cat.remove_unused_categories()) for each in found]
+
+
+def test_a_stored_table_is_the_frame_column_by_column_and_batch_by_batch(tmp_path, few_at_once):
+    table = every_kind()
+    stored = store(pieces(table), tmp_path)
+    assert list(stored.columns) == list(table.columns)
+    assert (len(stored), stored.empty) == (N, False)
+    assert "float" in stored and "other" not in stored
+    assert (
+        stored.fingerprint
+        == fingerprint(table)
+        == fingerprint(in_memory(stored))
+        == fingerprint_of(StoredTable([stored]))
+    )
+    for name, column in stored.items():
+        expected = table[name].astype(object).where(table[name].notna(), None)
+        assert column.astype(object).where(column.notna(), None).tolist() == expected.tolist()
+        assert column.dtype == stored.dtypes[name] or name in ("category", "ranked")
+        assert has_missing(stored, name) == has_missing(table, name) == bool(table[name].isna().any())
+    parts = list(batches_of(stored, ["integer", "category"]))
+    assert [len(part) for part in parts] == [3, 3, 1]
+    for part, expected in zip(parts, batches_of(table, ["integer", "category"]), strict=True):
+        assert part.astype(str).to_numpy().tolist() == expected.astype(str).to_numpy().tolist()
+
+
+def test_a_file_that_is_stored_has_no_name(tmp_path):
+    stored = store([every_kind()], tmp_path)
+    assert len(stored) == N
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_more_column_is_in_memory(tmp_path):
+    table = every_kind().set_axis(list("gfedcba"))
+    people = pd.Series([3, 3, 2, 2, 1, 1, 0])
+    for each in (table, store([table], tmp_path)):
+        found = with_column(each, "person", people)
+        assert found["person"].tolist() == people.tolist()
+        assert list(found.columns) == [*table.columns, "person"]
+        assert "person" not in each
+        assert fingerprint_of(found) == fingerprint(table.assign(person=people.to_numpy()))
+
+
+def test_an_artifact_with_a_stored_table_is_that_with_the_frame(tmp_path):
+    table = every_kind()
+    stored = Artifact("Result", {"a": 1}, {"table": store(pieces(table), tmp_path), "more": table[["integer"]]})
+    in_frames = Artifact("Result", {"a": 1}, {"table": table, "more": table[["integer"]]})
+    assert stored.digest == in_frames.digest
+    for place, artifact in enumerate((stored, in_frames)):
+        write_artifact(tmp_path / str(place), artifact)
+        for is_large in (False, True):
+            read = read_artifact(tmp_path / str(place), is_large=is_large)
+            assert read.digest == stored.digest
+            assert isinstance(read.frames["table"], StoredTable) == is_large
+            assert isinstance(read.frames["more"], pd.DataFrame)
+
+
+def test_a_table_stays_the_same_when_another_takes_its_place(tmp_path):
+    write_artifact(tmp_path / "a", Artifact.of_table(every_kind()))
+    first = read_artifact(tmp_path / "a", is_large=True).frames["table"]
+    write_artifact(tmp_path / "a", Artifact.of_table(every_kind().iloc[::-1]))
+    assert first["integer"].tolist() == list(range(N))
+    assert fingerprint_of(first) == fingerprint(every_kind())
+
+
+def test_a_damaged_file_is_one_error_without_its_values(tmp_path):
+    secret = "Evelyn-7731"
+    pd.DataFrame({"name": [secret] * 50, "n": range(50)}).to_parquet(tmp_path / "t.parquet", index=False)
+    whole = (tmp_path / "t.parquet").read_bytes()
+    for begin in range(4, 200, 20):
+        (tmp_path / "t.parquet").write_bytes(whole[:begin] + b"\xff" * 20 + whole[begin + 20 :])
+        stored = StoredTable([(tmp_path / "t.parquet").open("rb")])
+        try:
+            stored.frame(), stored.fingerprint
+        except UnreadableTableError as error:
+            assert secret not in str(error)
+            assert error.__context__ is None
+            break
+    else:
+        raise AssertionError("no damage was found")
+    (tmp_path / "t.parquet").write_bytes(b"no table")
+    with pytest.raises(UnreadableTableError, match="Materialize it again"):
+        StoredTable([(tmp_path / "t.parquet").open("rb")])
