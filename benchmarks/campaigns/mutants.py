@@ -41,6 +41,7 @@ SCORED, PERMUTED = "tests/disclosure/test_scores.py", "tests/disclosure/test_per
 WEIGHED = "tests/disclosure/test_assess.py -k weighs"
 RELATED, SWAPPED = "tests/release/test_gate_of_related.py", "tests/orchestration/test_related_release.py -k swapped"
 LEFT, NEAREST = "tests/reidentification/kernels/test_people_left.py", "tests/disclosure/test_nearest_person.py"
+ONE_TABLE = "tests/orchestration/test_related_anonymized.py"
 
 
 class Mutant(NamedTuple):
@@ -448,9 +449,12 @@ MUTANTS = (
         ("            file.flush()\n            os.fsync(descriptor)\n", "            file.flush()\n", DURABLE),
         ("        sync_directory(self.directory)\n", "", DURABLE),
     ),
+    *_of("anonymization", ("        if tying:\n", "        if False:\n", f"{ONE_TABLE} -k show_their_person")),
     *_of(
         "orchestration",
         # What is gathered for the gate.
+        ("one_table is None or as_one[origin] == one_table.to_json()", "True", f"{ONE_TABLE} -k order"),
+        ("{release.as_one_table(name): (name,) for name in related}", "{}", f"{ONE_TABLE} -k source_that_changed"),
         (
             "recorded_digest=recorded.version,",
             "recorded_digest=artifact.digest,",

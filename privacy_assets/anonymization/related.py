@@ -103,6 +103,12 @@ def unlinked_rows(tables: RelatedTables, name: str, columns: Sequence[str] = ())
     return beside(above, own.rename(columns={column: f"{column} of {name}" for column in own if column in above}))
 
 
+def columns_that_tie_rows(tables: RelatedTables, name: str, generalized_or_dropped: Sequence[str]) -> list[str]:
+    """Return the columns of a child that never differ within a person, and would leave as they are."""
+    repeating = columns_that_repeat_the_person(tables).get(name, [])
+    return [column for column in repeating if column not in generalized_or_dropped]
+
+
 def rows_to_anonymize(
     tables: RelatedTables,
     unlinked: str | None,
@@ -128,9 +134,7 @@ def rows_to_anonymize(
             "their equal values tie the rows of a person together again. Leave them out, or anonymize the people with "
             "figures of their rows (`aggregate_rows`). Nothing was anonymized."
         )
-    generalized_or_dropped = {*quasi_identifiers, *direct_identifiers}
-    repeating = columns_that_repeat_the_person(tables).get(unlinked, [])
-    if as_they_are := [name for name in repeating if name not in generalized_or_dropped]:
+    if as_they_are := columns_that_tie_rows(tables, unlinked, [*quasi_identifiers, *direct_identifiers]):
         raise InvalidSettingError(
             f"Columns of {unlinked!r} that would leave as they are never differ within a person: {as_they_are}. Their "
             "equal values tie the rows of a person together again. Make them quasi-identifiers, or name them in "

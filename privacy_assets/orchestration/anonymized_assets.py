@@ -259,10 +259,11 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         for other in others:
             if other.release is None:
                 continue
-            if "original" in inputs[other.stage].made_of:
+            if "source" not in inputs[other.stage].made_of:
                 raise InvalidTableError(
-                    f"The release {other.release!r} anonymizes the originals of a split (of: original), whose rows are "
-                    "not those of its source. Name what it published by `directory`. Nothing was assessed."
+                    f"The release {other.release!r} anonymizes the originals of a split (of: original), or related "
+                    "tables (children), whose rows are not those of its source. Name what it published by "
+                    "`directory`. Nothing was assessed."
                 )
             is_of_people = other.key in release.contract.links_rows
             its_source = inputs[f"{other.stage}_source"]

@@ -107,7 +107,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 give_back_memory()
                 admitted = release.contract.with_people(checked)
             examined.append(examine_unit(checked, release.contract))
-            refuse_links_of_removed_columns(release, "source", checked)
+            refuse_links_of_removed_columns(release, "source", checked, release.contract)
             keep_people_of_source(storage, checked, admitted)
             keys = list(release.contract.person_columns)
             own = [rule for rule in release.contract.rules if rule.check is None]
@@ -426,7 +426,7 @@ def _given_sides(
         # Concatenating them would give the columns of both.
         release.contract.require_known_columns(side)
     converted = release.contract.check(pd.concat(sides, ignore_index=True))
-    refuse_links_of_removed_columns(release, "original", converted)
+    refuse_links_of_removed_columns(release, "original", converted, release.contract)
     examined, admitted = examine_unit(converted, release.contract), release.contract.with_people(converted)
     n_originals = len(sides[0])
     parts = admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)

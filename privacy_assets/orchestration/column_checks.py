@@ -8,6 +8,7 @@ import pandas as pd
 
 from privacy_assets.anonymity.links import find_links
 from privacy_assets.columns.spelling import factorize_keys
+from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.disclosure.declared_unit import UNIT_CHECK, UnitExamination
@@ -85,16 +86,19 @@ def check_unit(
         raise InvalidTableError(f"{said}. Nothing was stored. {decision.advice}")
 
 
-def refuse_links_of_removed_columns(release: ReleaseSettings, stage: str, table: pd.DataFrame) -> None:
+def refuse_links_of_removed_columns(
+    release: ReleaseSettings, stage: str, table: pd.DataFrame, contract: TableContract
+) -> None:
     """Refuse values that leave and link rows as if a removed column with ``not_a_person`` numbered the people.
 
-    ``table`` has all columns. Later, only those of released columns can be compared, which the gate does.
+    ``table`` has all columns of its contract. Later, only those of released columns can be compared, which the gate
+    does.
     """
-    contract = release.contract
     removed = [name for name in contract.not_a_person if name not in contract.released_columns]
     if release.anonymized is None or not removed:
         return
-    leaving, k = table[list(release.columns_leaving("anonymized"))], release.policy.people_per_class
+    leaving = table[[name for name in release.columns_leaving("anonymized") if name in table.columns]]
+    k = release.policy.people_per_class
     links = {name: find_links(leaving, factorize_keys(table[name]), k, list(contract.links_rows)) for name in removed}
     _, decision = next(decide_on_links(LinkEvidence("", (), links), contract.links_rows))
     if not decision.passed:
@@ -135,7 +139,7 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
     """
     release = storage.release
     roles = release.columns_leaving(side)
-    origin = "original" if release.source is None else "source"
+    origin = release.stage_examined
     examined = {}
     if gathered.table is not None:
         examined[gathered.evidence.stage] = examine_columns(gathered.table, roles)
@@ -156,5 +160,5 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         acknowledged=release.acknowledged,
     )
     if side == "anonymized" and release.is_of_originals:
-        source = gathered.found.get("original")  # The rows of classes are those of this table.
+        source = gathered.found.get(release.source_of_anonymized)  # The rows of classes are those of this table.
     return with_links(replace(gathered, evidence=evidence), storage, side, source)

@@ -111,11 +111,14 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     for stage, each in release.sources.items():
         if isinstance(each, SparkSource):
             each.require_session(stage, release.engine)
-    assets = [] if release.source is None or release.related is not None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
-    assets += [split_assets(release)] if release.is_split and release.related is None else []
+    if release.related is not None:
+        assets = related_assets(release)
+    else:
+        assets = [] if release.source is None else [source_asset(release)]
+        assets += [split_assets(release)] if release.is_split else []
     if "synthetic" in release.sides:
-        assets += [synthetic_asset(release)] if release.related is None else related_assets(release)
+        assets += [synthetic_asset(release)] if release.related is None else []
         assets += [] if release.private is None else [noisy_model_asset(release, release.private)]
         if release.generalize_synthetic is not None:
             assets.append(generalized_asset(release, "generalized_synthetic", "synthetic"))
@@ -129,14 +132,15 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
         if any(map(is_decided_instead, release.policy.limits_of("synthetic"))):
             limits["synthetic"].append(limit_checks(release, DISCLOSURE, instead=True))
     if "anonymized" in release.sides:
-        assets += _anonymized_side(release)
-        assessed = [each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]
-        limits["anonymized"] = [limit_checks(release, each) for each in (ANONYMITY, *assessed)]
+        of_one = release.on_side("anonymized")
+        assets += _anonymized_side(of_one)
+        assessed = [each for each in (REIDENTIFICATION, SEMANTIC) if of_one.assesses(each)]
+        limits["anonymized"] = [limit_checks(of_one, each) for each in (ANONYMITY, *assessed)]
     if release.assesses(UTILITY):
-        assets += [utility_assessment_asset(release, side) for side in release.sides]
+        assets += [utility_assessment_asset(release.on_side(side), side) for side in release.sides]
         for side, own in limits.items():
-            own.append(limit_checks(release, UTILITY, side))
-    releases = {side: release_asset(release, side, _blocking(limits[side])) for side in release.sides}
+            own.append(limit_checks(release.on_side(side), UTILITY, side))
+    releases = {side: release_asset(release.on_side(side), side, _blocking(limits[side])) for side in release.sides}
     assets += releases.values()
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]

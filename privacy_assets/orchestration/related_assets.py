@@ -1,7 +1,8 @@
 """The pipeline of related tables, in order: source, split, synthetic, assess by combinations of columns.
 
 Each stage is one asset with all tables, so that no table can be of another run than its siblings. The assessments of
-disclosure and utility, and the release, are those of one table.
+disclosure and utility, and the release, are those of one table. The anonymized side begins with one table that is made
+of them, and is then that of a single table, too.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.anonymization.one_table import OneTable
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.contract.related import PEOPLE, RelatedTables, columns_that_repeat_the_person, content_of
 from privacy_assets.contract.related_contracts import RelatedContracts
@@ -20,7 +22,13 @@ from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.results import SearchProgress
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.mpucc.views import MpuccOfViews, assess_views
-from privacy_assets.orchestration.column_checks import check_columns, check_unit, columns_check, unit_check
+from privacy_assets.orchestration.column_checks import (
+    check_columns,
+    check_unit,
+    columns_check,
+    refuse_links_of_removed_columns,
+    unit_check,
+)
 from privacy_assets.orchestration.control_plans import require_large_enough
 from privacy_assets.orchestration.evidence.related_people import keep_people
 from privacy_assets.orchestration.memory_check import check_memory_of_related, memory_check
@@ -50,13 +58,22 @@ from privacy_assets.synthesis.synthesize import make_related
 
 T = TypeVar("T")
 REPEATS_CHECK = "no_column_repeats_the_person"
+ONE_TABLE_CHECK = "no_row_shows_its_person"
+ONE_TABLE_DESCRIPTION = "Figures can be made of the rows, or what leaves of them differs within a person."
 
 
 def related_assets(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
     """Build the assets of related tables before those that are the same for one table."""
-    assert release.related is not None  # noqa: S101 - only called if there are children
-    stages = (_source_asset, _split_assets, _synthetic_asset, _mpucc_asset)
-    return [build(release, release.related) for build in stages]
+    related = release.related
+    assert related is not None  # noqa: S101 - only called if there are children
+    assets = [_source_asset(release, related)]
+    assets += [_split_assets(release, related)] if release.is_split else []
+    if "synthetic" in release.sides:
+        assets += [_synthetic_asset(release, related), _mpucc_asset(release, related)]
+    if release.one_table is None:
+        return assets
+    stages = ("original", "control") if release.is_of_originals else ("source",)
+    return [*assets, *(_one_table_asset(release, release.one_table, stage) for stage in stages)]
 
 
 def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.AssetsDefinition:
@@ -94,7 +111,9 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         yield _repeats_result(admitted)
         examined = _examined(contracts, admitted.by_person(checked))
         yield from check_unit(release, "source", examined)
-        yield from check_columns(release, "source", admitted, release.sides)
+        _refuse_links_of_unlinked_rows(release, contracts, checked)
+        # What leaves with anonymized records is examined in the one table that is made of these.
+        yield from check_columns(release, "source", admitted, [side for side in release.sides if side == "synthetic"])
         yield check_memory_of_related(release, admitted)
         unit = {UNIT: dg.MetadataValue.json({name: own.to_json() for name, own in examined.items()})}
         yield stored_table(release, "source", admitted, more=unit)
@@ -164,6 +183,33 @@ def _synthetic_asset(release: ReleaseSettings, contracts: RelatedContracts) -> d
     return asset
 
 
+def _one_table_asset(release: ReleaseSettings, one_table: OneTable, stage: str) -> dg.AssetsDefinition:
+    """Build the asset of the one table that is anonymized, or of that of the control, which is compared with it."""
+    of_one, made = release.on_side("anonymized"), release.as_one_table(stage)
+    examines = made == release.source_of_anonymized
+    what = "People with figures of their rows" if one_table.unlinked is None else "Rows without keys, with their person"
+
+    @dg.asset(
+        **asset_arguments(of_one, made),
+        description=f"{what}, made of the tables of {stage}.",
+        ins={"tables": dg.AssetIn(release.key(stage))},
+        check_specs=[
+            blocking_check(of_one, made, ONE_TABLE_CHECK, ONE_TABLE_DESCRIPTION),
+            *([columns_check(of_one, made)] if examines else []),
+        ],
+    )
+    @guarded
+    def one_table_stage(context, tables):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        table = yield from _checked(ONE_TABLE_CHECK, lambda: one_table.make(tables))
+        if examines:
+            yield from check_columns(of_one, made, table, ["anonymized"])
+        how = {MADE_WITH: one_table.to_json(), MADE_OF: {stage: content_of(tables)}}
+        yield stored_table(of_one, made, table, how)
+
+    asset: dg.AssetsDefinition = one_table_stage
+    return asset
+
+
 def _mpucc_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.AssetsDefinition:
     stages = (*SPLIT_STAGES, "synthetic")
     settings = MpuccSettings(confidence_level=release.policy.required.confidence_level)
@@ -216,6 +262,18 @@ def _checked(check: str, make: Callable[[], T]) -> Generator[dg.AssetCheckResult
         raise problem
     yield dg.AssetCheckResult(check_name=check, passed=True)
     return found
+
+
+def _refuse_links_of_unlinked_rows(
+    release: ReleaseSettings, contracts: RelatedContracts, checked: Mapping[str, pd.DataFrame]
+) -> None:
+    """Refuse rows that leave without a key if their values link them as a removed column does."""
+    one_table = release.one_table
+    if one_table is None or one_table.unlinked is None:
+        return
+    contract, table = contracts.tables[one_table.unlinked], checked[one_table.unlinked]
+    renamed = table.rename(columns={name: one_table.named(name) for name in contract.released_columns})
+    refuse_links_of_removed_columns(release.on_side("anonymized"), "source", renamed, contract)
 
 
 def _examined(contracts: RelatedContracts, checked: Mapping[str, pd.DataFrame]) -> dict[str, UnitExamination]:

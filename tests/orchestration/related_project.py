@@ -111,7 +111,8 @@ class RelatedProject(Project):
     def file(self, name):
         return TableFile(str(self.root / "data" / f"{name}.parquet"))
 
-    def children(self, *names, **contracts):
+    def children(self, *names, forms=None, **contracts):
+        """Return the children of the clinic with contracts of some, and the anonymized forms of some."""
         known = {"visits": (VISITS_CONTRACT, "date"), "drugs": (DRUGS_CONTRACT, None)}
         return {
             name: ChildTable(
@@ -119,6 +120,7 @@ class RelatedProject(Project):
                 contract=contracts.get(name, known[name][0]),
                 key="patient",
                 order=known[name][1],
+                anonymized=(forms or {}).get(name),
             )
             for name in names or known
         }
@@ -157,8 +159,8 @@ class RelatedProject(Project):
     def content(self, stage) -> str:
         return RelatedTables.from_artifact(self.artifact(stage)).content
 
-    def release(self) -> Path:
-        (found,) = (self.root / "releases" / NAME / "synthetic").glob("2*")
+    def release(self, side="synthetic") -> Path:
+        (found,) = (self.root / "releases" / NAME / side).glob("2*")
         return found
 
 

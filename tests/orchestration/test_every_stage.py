@@ -154,14 +154,17 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         release_path=str(project.root / "releases"),
     )
     tables = clinic(240, 1)
+    visits = tables.children["visits"].table.copy
+    form = {"unlinked": ["age"]}
     related = build_release_definitions(
         "related",
         contract=PEOPLE_CONTRACT,
-        children={"visits": ChildTable(tables.children["visits"].table.copy, VISITS_CONTRACT, "patient", "date")},
-        policy=RELATED_POLICY,
+        children={"visits": ChildTable(visits, VISITS_CONTRACT, "patient", "date", anonymized=form)},
+        policy=RELATED_POLICY.with_limit(Limit("smallest_class", 2)),
         source=tables.people.copy,
         split=Split(0.5),
         synthetic=Synthesis(method=FromOthers()),
+        anonymized=AnonymizationSettings(),
         private_path=str(project.private),
         release_path=str(project.root / "releases"),
     )

@@ -50,7 +50,7 @@ def say_nearest(storage: Storage, side: str) -> str:
     """Return which settings near the current ones would be admitted, with their worth, or how to find out."""
     release = storage.release
     name = release.key(OPTIONS).to_user_string()
-    if release.related is not None:
+    if release.children is not None:
         return "Candidates of related tables cannot be compared yet; in a notebook, try one other setting at a time."
     if release.options is None:
         return (

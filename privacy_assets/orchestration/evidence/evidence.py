@@ -347,7 +347,8 @@ def _with_assessment(
 
 def _with_unit(storage: Storage, gathered: Gathered) -> Gathered:
     """Add the decision of the current contract on what a run found out about whose the rows are."""
-    release, origin = storage.release, "original" if storage.release.source is None else "source"
+    release = storage.release.whole or storage.release
+    origin = "original" if release.source is None else "source"
     examined = examined_units(release, storage.recorded(origin).unit)
     decision = decide_on_units(release, origin, examined)
     figures = {**gathered.figures, **published_units(release, examined)}
@@ -422,7 +423,9 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     source, source_content = storage.table(origin, is_large=True)
     anonymization, at_hand = storage.anonymization(stage, is_large=True)
     made_of_source = () if release.source is None or not release.is_of_originals else SPLIT_STAGES
+    related = () if release.one_table is None else made_of_source or ("source",)
     lineage = dict.fromkeys(made_of_source, ("source",)) | {"anonymized": (origin,)}
+    lineage |= {release.as_one_table(name): (name,) for name in related}
     lineage |= {"suppressed": ("anonymized",)} if stage == "suppressed" else {}
     lineage |= {
         other.stage: (f"{other.stage}_source",)
@@ -430,7 +433,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         if other.release is not None
     }
     others = storage.other_releases()
-    own = dict.fromkeys((origin, "anonymized", *control, *(["source"] if made_of_source else [])))
+    own = dict.fromkeys((origin, "anonymized", *control, *related, *(["source"] if made_of_source else [])))
     read = storage.evidence(own, {origin: source_content})
     tables = {**read, stage: at_hand, **others}
     gathered = _measured(storage, anonymization, source)
@@ -470,6 +473,8 @@ def _with_remark_on_rows(release: ReleaseSettings, gathered: Gathered) -> Gather
 def _measured(storage: _Storage, anonymization: Anonymization | None, source: Table | None) -> Gathered:
     """Measure a stored anonymized table; a table that cannot be measured fails the contract."""
     contract, stage = storage.release.contract, storage.release.anonymized_stage
+    one_table, origin = storage.release.one_table, storage.release.source_of_anonymized
+    as_one = {} if one_table is None else {origin: storage.recorded(origin).made_with}
     evidence = Evidence("anonymized", stage, (), {}, {})
     if anonymization is None:
         return Gathered(evidence, None, "")
@@ -479,6 +484,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: Ta
     keeps_contract = False
     try:
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
+        keeps_contract &= one_table is None or as_one[origin] == one_table.to_json()
         losses = require_measured(anonymization, source, storage.release.hierarchies)
         # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
         report, statistics = measure_anonymity(anonymization, contract, source, contract.person, losses)
@@ -500,6 +506,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: Ta
         settings={
             UNIT: _unit_of(contract),
             **({"split": storage.recorded("original").made_with} if storage.release.is_of_originals else {}),
+            **as_one,
             **{name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
         },
         figures={**figures, "model": anonymization.model.to_json()},

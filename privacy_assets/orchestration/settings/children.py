@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from privacy_assets.anonymization.one_table import OneTable
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.related import PEOPLE
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
@@ -15,7 +16,6 @@ from privacy_assets.setting_checks import REQUIRED, described, setting
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 
 NOT_BUILT: Mapping[str, str] = {
-    "anonymized": "release synthetic tables, or a table of people with aggregates",
     "generalize_synthetic": "coarsen columns before they are admitted",
     "assessment": "it is chosen for each view, and no limit depends on it",
     "options": "compare settings with the functions for notebooks",
@@ -65,6 +65,16 @@ class ChildTable:
         "Released numbers are new.",
         "visit",
     )
+    anonymized: Mapping[str, Any] | None = setting(
+        None,
+        "What leaves of its rows with anonymized records. Either `aggregate`: figures of each column (rows stands for "
+        "the rows), which become columns of the people: count, sum, mean, min, max, first, last, any; one, a list, or "
+        "a mapping to their roles (by default sensitive; but for counts, quasi_identifier if the column is one), or to "
+        "role, description, hierarchy, leaves_as_is, precision and scale. Or `unlinked`: the quasi-identifiers of the "
+        "people with which the rows leave without a key.",
+        {"aggregate": {"rows": {"count": "quasi_identifier"}, "cost": ["sum", "max"]}},
+        {"unlinked": ["age", "sex"]},
+    )
 
 
 def related_contracts(contract: TableContract, children: Mapping[str, ChildTable] | None) -> RelatedContracts | None:
@@ -79,6 +89,19 @@ def related_contracts(contract: TableContract, children: Mapping[str, ChildTable
         name: Linked(each.contract, each.key, each.order, each.of, each.own_key) for name, each in children.items()
     }
     return RelatedContracts.of(contract, linked)
+
+
+def one_table_of(asked: Any, related: RelatedContracts) -> OneTable | None:
+    """Return how the tables become the one that is anonymized; None if none is."""
+    forms = {name: own.anonymized for name, own in asked.children.items() if own.anonymized is not None}
+    if asked.anonymized is not None:
+        return OneTable.of(related, forms)
+    if forms:
+        raise InvalidSettingError(
+            f"`children` of {asked.name!r} say what leaves of {list(forms)} with anonymized records, but there are "
+            "none. Set anonymized=..., or leave it out. Nothing was read."
+        )
+    return None
 
 
 def refuse_with_children(asked: Any) -> None:
@@ -115,6 +138,10 @@ def _details(asked: Any) -> Iterator[tuple[str, str]]:
         yield "rows_per_part", "each table is one file"
     if asked.monitoring is not None and asked.monitoring.drift_limit is not None:
         yield "monitoring.drift_limit", "set it to null; drift is measured on one table"
+    if asked.anonymized is not None and asked.anonymized.membership_control is not None:
+        yield "anonymized.membership_control", "write `of: original`, whose control has rows"
+    if asked.reidentification is not None and asked.reidentification.other_releases:
+        yield "reidentification.other_releases", "their records have no rows"
     if asked.utility is not None and asked.utility.group is not None:
         yield "utility.group", "views are judged as a whole"
     for name in ("known", "sensitive", "quasi_identifiers"):

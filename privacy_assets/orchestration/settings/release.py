@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
 
 from privacy_assets.anonymization.anonymized_table import roles_of
+from privacy_assets.anonymization.one_table import OneTable
 from privacy_assets.anonymization.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
@@ -29,7 +31,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     describe_hierarchies,
 )
 from privacy_assets.orchestration.settings.asked import Release
-from privacy_assets.orchestration.settings.children import refuse_with_children, related_contracts
+from privacy_assets.orchestration.settings.children import one_table_of, refuse_with_children, related_contracts
 from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
@@ -75,7 +77,11 @@ from privacy_assets.utility.result import GROUP_FIGURES
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseSettings(Release):
-    """All settings of one release, with their defaults, as contract and policy determine them."""
+    """All settings of one release, with their defaults, as contract and policy determine them.
+
+    With ``related`` tables, the anonymized side has settings of its own (`on_side`): they are those of ``one_table``,
+    and ``whole`` are these.
+    """
 
     contract: TableContract
     policy: Policy
@@ -86,6 +92,8 @@ class ReleaseSettings(Release):
     waivers: Path | None = None
     approvers: Path | None = None
     related: RelatedContracts | None = None
+    one_table: OneTable | None = None
+    whole: "ReleaseSettings | None" = None
     declaration: Mapping[str, Any] = field(default_factory=dict)
     engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
     report: ReportSettings = field(default_factory=ReportSettings)
@@ -97,7 +105,8 @@ class ReleaseSettings(Release):
         related = related_contracts(contract, asked.children)
         if related is not None:
             refuse_with_children(asked)
-            policy = policy.for_related_tables()
+            makes_synthetic = synthetic is not None or asked.anonymized is None
+            policy = policy.for_related_tables() if makes_synthetic else policy
         if asked.utility is not None:
             policy = policy.with_worth_warnings()
         if synthetic is None and asked.anonymized is None:
@@ -118,6 +127,7 @@ class ReleaseSettings(Release):
         resolved: dict[str, Any] = {
             "contract": contract,
             "related": related,
+            "one_table": None if related is None else one_table_of(asked, related),
             "policy": policy,
             "split": asked.split or Split(),
             "synthetic": synthetic,
@@ -158,7 +168,8 @@ class ReleaseSettings(Release):
                 f"{'both' if self.source is not None else 'neither'}."
             )
         self._check_synthetic_side()
-        self._check_anonymized_side()
+        if self.on_side("anonymized") is self:
+            self._check_anonymized_side()
         self.contract.require_unit()
         self._check_acknowledged()
         self._check_options()
@@ -459,6 +470,16 @@ class ReleaseSettings(Release):
                 "add all quasi-identifiers to `known`."
             )
 
+    def on_side(self, side: str) -> "ReleaseSettings":
+        """Return the settings as the stages of a side need them: those of one table on the anonymized side."""
+        return self._of_one_table if side == "anonymized" and self.related and self.one_table else self
+
+    @cached_property
+    def _of_one_table(self) -> "ReleaseSettings":
+        assert self.one_table is not None  # noqa: S101 - called only if there is one
+        of_synthetic: dict[str, Any] = {"synthetic": None, "disclosure": None}
+        return replace(self, contract=self.one_table.contract, related=None, whole=self, **of_synthetic)
+
     @property
     def private(self) -> MstSettings | None:
         """The settings of differentially private records, if the synthetic records are differentially private."""
@@ -515,13 +536,24 @@ class ReleaseSettings(Release):
 
     @property
     def source_of_anonymized(self) -> str:
-        """The stage whose table the anonymized records are made of: ``"source"`` or ``"original"``."""
-        return "source" if self.anonymized is None else self.anonymized.of
+        """The stage whose table the anonymized records are made of: that of `as_one_table` with related tables."""
+        return self.as_one_table("original" if self.is_of_originals else "source")
 
     @property
     def is_of_originals(self) -> bool:
         """Whether the anonymized records are made of the originals of the split."""
-        return self.source_of_anonymized == "original"
+        return self.anonymized is not None and self.anonymized.of == "original"
+
+    def as_one_table(self, stage: str) -> str:
+        """Return the stage with the one table that is made of related ones; without these, the stage itself."""
+        return stage if self.one_table is None else f"{stage}_as_one_table"
+
+    @property
+    def stage_examined(self) -> str:
+        """The stage whose columns are examined before they leave, apart from the table that leaves."""
+        if self.whole is not None:
+            return self.source_of_anonymized
+        return "original" if self.source is None else "source"
 
     @property
     def is_split(self) -> bool:
@@ -532,7 +564,7 @@ class ReleaseSettings(Release):
     def control_of_anonymized(self) -> tuple[str, ...]:
         """The stage of the people who are not among the anonymized, if it is known who they are."""
         given = () if self.membership_control is None else (MEMBERSHIP_CONTROL,)
-        return ("control",) if self.is_of_originals else given
+        return (self.as_one_table("control"),) if self.is_of_originals else given
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -670,7 +702,7 @@ class ReleaseSettings(Release):
     def waivers_of(self, side: str) -> Waivers:
         """Read the current waivers, without those of the release's other side."""
         files = () if self.waivers is None else read_waivers(self.waivers)
-        others = {other for other in self.sides if other != side}
+        others = {other for other in (self.whole or self).sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
         if not self.policy.required.signed_waivers:
             return Waivers(self.name, clock.today(), own)

@@ -200,6 +200,12 @@ CASES = {
         rows_of_visits(own_key="date"),
         "belongs to rows of 'visits' by the key 'visit', and `own_key` there is 'date': expected the same column",
     ),
+    "ChildTable.anonymized": (
+        child(order="date", anonymized={"aggregate": {"rows": {"count": "quasi_identifier"}, "date": "last"}})
+        | {"anonymized": {"k": 3}},
+        child(anonymized={"unlinked": ["cost"]}) | {"anonymized": {"k": 3}},
+        "`unlinked` of 'visits' is no list of released columns of the people, which are",
+    ),
     "PrivacyReleaseComponent.policy": (
         {"policy": "development"},
         {"policy": "public"},

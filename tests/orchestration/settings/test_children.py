@@ -17,6 +17,7 @@ from tests.orchestration.related_project import (
     POLICY,
     VISITS_CONTRACT,
 )
+from tests.orchestration.test_waivers import sign
 
 
 def with_column(contract, name, **settings):
@@ -24,8 +25,8 @@ def with_column(contract, name, **settings):
     return {**contract, "columns": {**columns, name: {**columns.get(name, {}), **settings}}}
 
 
-def child(contract=VISITS_CONTRACT, key="patient", order="date", source=list):
-    return pa.ChildTable(source=source, contract=contract, key=key, order=order)
+def child(contract=VISITS_CONTRACT, key="patient", order="date", source=list, anonymized=None):
+    return pa.ChildTable(source=source, contract=contract, key=key, order=order, anonymized=anonymized)
 
 
 NUMBERED_LINES_CONTRACT = with_column(LINES_CONTRACT, "line", role="direct_identifier")
@@ -90,6 +91,7 @@ def test_rows_of_rows_may_have_the_number_of_their_person_which_never_leaves():
     assert "patient" not in asked(children=two_levels(lines=lines)).related.columns_of("lines")
 
 
+SMOOTH = pa.Synthesis()
 SPARK = pa.SparkSource(table="visits", columns=["patient"])
 
 
@@ -103,8 +105,105 @@ class NoRelated:
         return None
 
 
+def anonymized(visits=None, drugs=None, people=PEOPLE_CONTRACT, of_visits=VISITS_CONTRACT, **settings):
+    children = {
+        "visits": child(of_visits, anonymized=visits),
+        "drugs": child(DRUGS_CONTRACT, order=None, anonymized=drugs),
+    }
+    side = {"anonymized": pa.AnonymizationSettings(k=3), "policy": Policy((Limit("smallest_class", 3),))}
+    return side | {"children": children, "contract": people} | settings
+
+
+def figures(**by_column):
+    return {"aggregate": by_column}
+
+
+COUNT = {"aggregate": {"rows": "count"}}
+TIES = "their equal values tie the rows of a person together again"
 REFUSED = {
-    "anonymized": ({"anonymized": pa.AnonymizationSettings(k=3)}, "`anonymized`: release synthetic tables"),
+    "rows of people": (
+        anonymized(),
+        "98 % had fewer than 5 candidates if two of their rows were known. Expected one form",
+    ),
+    "both forms": (
+        anonymized({"unlinked": ["age"]}, COUNT),
+        "['drugs', 'visits'] have several forms that can be joined",
+    ),
+    "unlinked twice": (
+        anonymized({"unlinked": ["age"]}, {"unlinked": []}),
+        "['visits', 'drugs'] have several forms that can be joined",
+    ),
+    "two forms of a child": (anonymized({"unlinked": [], **COUNT}), "that of ['visits'] is no mapping with one key"),
+    "a form": (anonymized(5), "that of ['visits'] is no mapping with one key, 'aggregate' or 'unlinked'"),
+    "another form": (anonymized({"linked": []}), "that of ['visits'] is no mapping with one key"),
+    "exact columns with rows": (
+        anonymized({"unlinked": ["age", "sex"]}, people=with_column(PEOPLE_CONTRACT, "sex", role="sensitive")),
+        f"`unlinked` of 'visits' names ['sex'], with the roles ['sensitive']. They would leave as they are with each "
+        f"row, and {TIES}",
+    ),
+    "keys with rows": (
+        anonymized({"unlinked": ["patient"]}),
+        "is no list of released columns of the people, which are ['age', 'sex']",
+    ),
+    "a text with rows": (anonymized({"unlinked": "age"}), "is no list of released columns of the people"),
+    "twice with rows": (anonymized({"unlinked": ["age", "age"]}), "of their names, 1 are repeated (positions 2)"),
+    "no figures": (anonymized(figures()), "'visits' has no figures by column"),
+    "no mapping of figures": (anonymized({"aggregate": ["rows"]}), "no mapping of columns to figures"),
+    "a number": (anonymized(figures(cost=5)), "expected a figure such as count, a list of them, or a mapping to their"),
+    "an unknown figure": (anonymized(figures(cost="median")), "['median'] of 'cost' of 'visits' are none of"),
+    "a sum of texts": (
+        anonymized(figures(diagnosis="sum")),
+        "asks for ['sum'] of 'diagnosis' of 'visits', a column of",
+    ),
+    "an unknown column": (anonymized(figures(price="sum")), "'price' is no column of 'visits'"),
+    "a sum of keys": (anonymized(figures(patient="count")), "'patient' is no column of 'visits'"),
+    "a direct identifier": (
+        anonymized(figures(cost={"sum": "direct_identifier"})),
+        "the role of 'sum' is none of ['quasi_identifier', 'sensitive', 'other']",
+    ),
+    "an unknown role": (anonymized(figures(cost={"sum": {"role": "decide"}})), "the role of 'sum' is none of"),
+    "an unknown declaration": (anonymized(figures(cost={"sum": {"person": True}})), "'sum' has neither a role nor a"),
+    "a reason": (
+        anonymized(figures(cost={"sum": {"leaves_as_is": "so"}})),
+        "column 'sum cost of visits' has a `leaves_as_is` without a reason",
+    ),
+    "a reason without need": (
+        anonymized(figures(cost={"sum": {"role": "quasi_identifier", "leaves_as_is": "The board allowed it"}})),
+        "The contract has reasons to release ['sum cost of visits'] unchanged, but no side",
+    ),
+    "a form without a side": (
+        anonymized(COUNT, anonymized=None),
+        "say what leaves of ['visits'] with anonymized records, but there are none",
+    ),
+    "nothing to generalize": (
+        anonymized(
+            {"unlinked": []},
+            of_visits={
+                "columns": {
+                    "patient": VISITS_CONTRACT["columns"]["patient"],
+                    "date": {"type": "datetime", "role": "other"},
+                }
+            },
+        ),
+        "The contract has no quasi-identifier, so there is nothing to generalize",
+    ),
+    "membership control": (
+        anonymized(COUNT, anonymized=pa.AnonymizationSettings(membership_control=list)),
+        "`anonymized.membership_control`: write `of: original`, whose control has rows",
+    ),
+    "other releases": (
+        anonymized(
+            COUNT,
+            reidentification=pa.ReidentificationSettings(
+                other_releases=(pa.OtherReleaseSettings("last", "sex", release="last"),)
+            ),
+        ),
+        "`reidentification.other_releases`: their records have no rows",
+    ),
+    "what nobody has": (
+        anonymized({"unlinked": ["age"]}, policy=Policy((Limit("smallest_class", 3),), known=(("sex",),))),
+        "The policy assumes that an attacker knows ['sex'], which the release 'clinic' does not have",
+    ),
     "generalized": ({"generalize_synthetic": pa.AnonymizationSettings(k=3)}, "`generalize_synthetic`: coarsen columns"),
     "budget": ({"privacy_budget": pa.PrivacyBudget()}, "`privacy_budget`: no method with a budget"),
     "mst": ({"synthetic": pa.Synthesis(method="mst", settings={"epsilon": 1.0, "given": "sex"})}, "method: mst`"),
@@ -312,6 +411,99 @@ REFUSED = {
     ),
     "no limit that protects": ({"policy": Policy((Limit("utility", 0.5, severity="error"),))}, "no limit of severity"),
 }
+
+
+def described(release):
+    return [tuple(each.values()) for each in release.on_side("anonymized").contract.describe()]
+
+
+def test_figures_of_rows_become_columns_of_the_people_with_roles():
+    when = {"first": "quasi_identifier", "last": {"role": "other", "leaves_as_is": "Days are public here, A. L."}}
+    asked_figures = figures(rows={"count": "quasi_identifier"}, date=when, paid=["any", "sum"], diagnosis="last")
+    visits = with_column(VISITS_CONTRACT, "date", precision="D", hierarchy={"dates": ["month"]})
+    release = asked(**anonymized(asked_figures, figures(drug="count"), of_visits=visits))
+    assert described(release) == [
+        ("age", "int64", "quasi_identifier", False),
+        ("sex", "category", "quasi_identifier", False),
+        ("rows of visits", "int64", "quasi_identifier", False),
+        ("first date of visits", "datetime64[us]", "quasi_identifier", True),
+        ("last date of visits", "datetime64[us]", "other", True),
+        ("any paid of visits", "bool", "sensitive", False),
+        ("sum paid of visits", "int64", "sensitive", False),
+        ("last diagnosis of visits", "str", "sensitive", True),
+        ("count drug of drugs", "int64", "sensitive", False),
+    ]
+    of_one = release.on_side("anonymized")
+    assert of_one.contract.one_row_per_person
+    assert of_one.contract.precisions == {"first date of visits": "D", "last date of visits": "D"}
+    assert set(of_one.contract.metadata("hierarchy")) == {"first date of visits", "last date of visits"}
+    assert of_one.acknowledged == {"last date of visits": "Days are public here, A. L."}
+    assert (release.sides, of_one.sides) == (("anonymized",), ("anonymized",))
+    assert release.on_side("synthetic") is release
+    assert of_one.generalization("source").settings.quasi_identifiers == (
+        *("age", "sex", "rows of visits", "first date of visits"),
+    )
+
+
+def test_figures_of_what_outsiders_know_are_known_but_counts():
+    by_column = figures(cost=["sum", "mean", "max", "count"], date="first", paid=["any", "last"], rows="count")
+    roles = asked(**anonymized(by_column)).on_side("anonymized").contract.roles
+    assert {name for name, role in roles.items() if role == "quasi_identifier"} == {
+        *("age", "sex", "sum cost of visits", "mean cost of visits", "max cost of visits", "first date of visits"),
+    }
+    assert {name for name, role in roles.items() if role == "sensitive"} == {
+        *("count cost of visits", "any paid of visits", "last paid of visits", "rows of visits"),
+    }
+
+
+def test_rows_leave_with_quasi_identifiers_of_the_people_and_are_counted_by_person():
+    visits = with_column(VISITS_CONTRACT, "age", type="integer", role="other", leaves_as_is="Years since, says A. L.")
+    people = with_column(PEOPLE_CONTRACT, "illness", type="text", role="sensitive")
+    people = with_column(people, "sex", leaves_as_is="Two values alone, says A. L.")
+    release = asked(
+        synthetic=SMOOTH,
+        **anonymized(
+            {"unlinked": ["sex", "age"]},
+            people=people,
+            of_visits=visits,
+            policy=Policy((*POLICY.limits, Limit("smallest_class", 3)), POLICY.required),
+        ),
+    )
+    assert described(release) == [
+        ("patient", "int64", "direct_identifier", False),
+        ("sex", "category", "quasi_identifier", False),
+        ("age", "int64", "quasi_identifier", False),
+        ("date", "datetime64[us]", "quasi_identifier", False),
+        ("diagnosis", "str", "sensitive", False),
+        ("cost", "float64", "quasi_identifier", False),
+        ("paid", "bool", "other", False),
+        ("age of visits", "int64", "other", False),
+    ]
+    of_one = release.on_side("anonymized")
+    assert of_one.generalization("source").settings.subject == "patient"
+    assert of_one.acknowledged == {"age of visits": "Years since, says A. L."}
+    assert release.sides == ("synthetic", "anonymized")
+    assert (of_one.source_of_anonymized, release.related is None) == ("source_as_one_table", False)
+
+
+def test_limits_on_synthetic_tables_do_not_matter_without_these():
+    release = asked(
+        **anonymized(
+            COUNT,
+            policy="research_sharing",
+            anonymized=pa.AnonymizationSettings(of="original"),
+            split=pa.Split(train_fraction=0.5),
+        )
+    )
+    assert release.on_side("anonymized").control_of_anonymized == ("control_as_one_table",)
+
+
+def test_each_side_is_shown_its_own_waivers(tmp_path):
+    sign(tmp_path, "0" * 64, 0.2, metric="exposed_share")
+    policy = Policy((*POLICY.limits, Limit("smallest_class", 3)), POLICY.required)
+    both = asked(**anonymized(COUNT, synthetic=SMOOTH, policy=policy, waivers=str(tmp_path)))
+    shown = {side: len(both.on_side(side).waivers_of(side).files) for side in both.sides}
+    assert shown == {"synthetic": 1, "anonymized": 0}
 
 
 @pytest.mark.parametrize("what", REFUSED)
