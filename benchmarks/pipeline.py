@@ -1,7 +1,7 @@
 """Time the whole pipeline from a table to both releases through Dagster, by step, next to the kernels.
 
     python benchmarks/pipeline.py [--rows 100000 1000000] [--five-million] [--reidentification] [--step-processes]
-                                 [--json [FILE]]
+                                 [--side anonymized] [--by-rows] [--json [FILE]]
 
 The tables are generated: 15 columns of mixed kinds and a person, who has one to many rows; numbers, texts and
 categories are skewed, some values are missing, and one sensitive column is continuous. Eight columns are
@@ -132,15 +132,17 @@ class Asked(NamedTuple):
     """The optional parts of the release, or not, and the number of its columns."""
 
     reidentification: bool
-    synthetic_side: bool
+    side: str | None
     columns: int = len(CONTRACT) - 1
+    by_rows: bool = False
 
     @property
     def contract(self) -> dict[str, dict[str, Any]]:
         """The person, and every second column or all, in their order, so that kinds and roles stay mixed."""
         names = list(CONTRACT)[1:]
         kept = sorted(names, key=lambda name: (names.index(name) % 2, names.index(name)))[: self.columns]
-        return {name: own for name, own in CONTRACT.items() if name == "patient" or name in kept}
+        first = [] if self.by_rows else ["patient"]
+        return {name: own for name, own in CONTRACT.items() if name in first or name in kept}
 
 
 def write_table(n_rows: int, root: Path, asked: Asked) -> None:
@@ -161,18 +163,20 @@ def definitions(root: Path, asked: Asked):
         Limit("privacy_risk_score", 0.1, severity="warn"),
         Limit("rare_values_released", 0, severity="warn"),
     ]
-    if not asked.synthetic_side:
+    if asked.side == "anonymized":
+        limits = []
+    if asked.side != "synthetic":
         limits += [Limit("smallest_class", K), Limit("share_in_homogeneous_classes", 0, severity="warn")]
     if asked.reidentification:
         limits.append(Limit("max_reidentification_probability", 1 / K))
     return build_release_definitions(
         NAME,
-        contract={"columns": asked.contract},
+        contract={"columns": asked.contract, "one_row_per_person": asked.by_rows},
         # The small table of the warm-up may be released, although copies of many of its people would go unnoticed.
         policy=Policy(tuple(limits), RequiredSettings(detectable_share=None)),
         source=TableFile(str(root / "people.parquet")),
-        synthetic=Synthesis("gaussian_copula", seed=0),
-        anonymized=None if asked.synthetic_side else AnonymizationSettings(),
+        synthetic=None if asked.side == "anonymized" else Synthesis("gaussian_copula", seed=0),
+        anonymized=None if asked.side == "synthetic" else AnonymizationSettings(),
         formats=("parquet", "csv"),
         private_path=str(root / "private"),
         release_path=str(root / "releases"),
@@ -458,7 +462,8 @@ def child(n_rows: int, asked: Asked, profile: Path | None) -> None:
 def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
     arguments = [sys.executable, __file__, "--child", str(n_rows)]
     arguments += ["--reidentification"] if options.reidentification else []
-    arguments += ["--synthetic-side"] if options.synthetic_side else []
+    arguments += ["--side", options.side] if options.side else []
+    arguments += ["--by-rows"] if options.by_rows else []
     arguments += ["--step-processes"] if options.step_processes else []
     arguments += ["--columns", str(options.columns)]
     arguments += ["--profile", str(options.profile)] if options.profile else []
@@ -557,14 +562,15 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--five-million", action="store_true", help=f"also {MOST_ROWS:,} rows")
     parser.add_argument("--reidentification", action="store_true", help="also limit and assess re-identification")
-    parser.add_argument("--synthetic-side", action="store_true", help="no anonymized records and their release")
+    parser.add_argument("--side", choices=("synthetic", "anonymized"), help="one side of the release alone")
+    parser.add_argument("--by-rows", action="store_true", help="each row is a person, with --step-processes")
     parser.add_argument("--step-processes", action="store_true", help="a process for each step, to measure memory")
     parser.add_argument("--columns", type=int, default=len(CONTRACT) - 1, help="columns besides the person")
     parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     add_json_option(parser)
     options = parser.parse_args()
-    asked = Asked(options.reidentification, options.synthetic_side, options.columns)
+    asked = Asked(options.reidentification, options.side, options.columns, options.by_rows)
     if options.child and options.step_processes:
         child_with_step_processes(options.child, asked)
         return 0

@@ -161,8 +161,26 @@ def _of_people(contracts: RelatedContracts, asked: Mapping[str, object]) -> OneT
     ]
     for new, (name, column, figure, own) in zip(made.columns[len(columns) :], figures, strict=True):
         columns[new] = _column_of(contracts.tables[name], column, figure, own, str(made[new].dtype))
+    roles = [columns[new].metadata["role"] for new in made.columns[-len(figures) :]]
+    _require_hidden_counts([(*each, role) for each, role in zip(figures, roles, strict=True)])
     schema = pa.DataFrameSchema(columns, metadata={ONE_ROW_PER_PERSON: True})
     return OneTable(TableContract(schema), aggregates)
+
+
+def _require_hidden_counts(figures: Sequence[tuple[str, str, str, Mapping[str, Any], str]]) -> None:
+    """Refuse figures that leave as they are and show how many rows a person has, if that number is generalized."""
+    hidden = {name for name, _, figure, _, role in figures if (figure, role) == ("count", "quasi_identifier")}
+    exact: dict[tuple[str, str], list[str]] = {}
+    for name, column, figure, own, role in figures:
+        if name in hidden and role != "quasi_identifier" and figure != "any" and not own.get("leaves_as_is"):
+            exact.setdefault((name, column), []).append(figure)
+    shown = [f"{own} of {column!r} of {name!r}" for (name, column), own in exact.items() if "count" in own or own[1:]]
+    if shown:
+        raise InvalidTableError(
+            f"{'; '.join(shown)} leave as they are, and show how many rows a person has, which is generalized: counts "
+            "do, and so do several figures, which are equal for one row. Give them the role quasi_identifier, ask for "
+            "one of them, or state a reason in leaves_as_is"
+        )
 
 
 def _of_rows(contracts: RelatedContracts, name: str, columns: object) -> OneTable:
@@ -170,6 +188,8 @@ def _of_rows(contracts: RelatedContracts, name: str, columns: object) -> OneTabl
     released = list(people.released_columns)
     if not isinstance(columns, list | tuple) or not all(each in released for each in columns):
         raise _refused(f"`{UNLINKED}` of {name!r} is no list of released columns of the people, which are {released}")
+    if len(set(columns)) < len(columns):
+        raise _refused(f"`{UNLINKED}` of {name!r} names a column twice: {list(columns)}. Expected each once")
     exact = {each: people.roles[each] for each in columns if people.roles[each] != "quasi_identifier"}
     if exact:
         raise _refused(
@@ -211,6 +231,11 @@ def _column_of(contract: TableContract, column: str, figure: str, own: Mapping[s
     Who knows the values of a quasi-identifier knows their figures, too.
     """
     is_known = figure != "count" and contract.roles[column] == "quasi_identifier"
+    if is_known and own.get("role", "quasi_identifier") != "quasi_identifier" and not own.get("leaves_as_is"):
+        raise InvalidTableError(
+            f"{figure!r} of {column!r} would leave as it is, but {column!r} is a quasi-identifier, and of people with "
+            "one row it is its value. Expected the role quasi_identifier, or a reason in leaves_as_is"
+        )
     metadata = {
         "role": "quasi_identifier" if is_known else "sensitive",
         **{key: value for key, value in own.items() if key != "description"},

@@ -107,7 +107,6 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         }
         checked = yield from _checked(check, lambda: contracts.check(tables))
         admitted = yield from _checked(LINKED_CHECK, lambda: contracts.related(checked))
-        keep_people(storage_of(context, release), checked[PEOPLE], admitted)
         yield _repeats_result(admitted)
         examined = _examined(contracts, admitted.by_person(checked))
         yield from check_unit(release, "source", examined)
@@ -116,6 +115,7 @@ def _source_asset(release: ReleaseSettings, contracts: RelatedContracts) -> dg.A
         yield from check_columns(release, "source", admitted, [side for side in release.sides if side == "synthetic"])
         yield check_memory_of_related(release, admitted)
         unit = {UNIT: dg.MetadataValue.json({name: own.to_json() for name, own in examined.items()})}
+        keep_people(storage_of(context, release), checked[PEOPLE], admitted)
         yield stored_table(release, "source", admitted, more=unit)
 
     asset: dg.AssetsDefinition = related_source_stage

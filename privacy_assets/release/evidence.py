@@ -155,6 +155,8 @@ class Evidence:
         Of related tables, the columns of each view that an mpUCC assessment must have covered; empty for one table.
     broken_links : sequence of str or None
         Why related tables do not belong together as released ones must; None for one table.
+    other_forms : sequence of str or None
+        Releases of the same people in which their rows left in another form; None for one table.
     """
 
     side: str
@@ -186,3 +188,4 @@ class Evidence:
     splits: SplitEvidence | None = None
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     broken_links: Sequence[str] | None = None
+    other_forms: Sequence[str] | None = None

@@ -305,7 +305,8 @@ def require_rows_per_part(rows_per_part: int) -> int:
 
 def _write_table(path: Path, table: Table, rows_per_part: int) -> dict[str, Any]:
     """Write the Parquet file, or a directory of parts, and return the entry of the parts in the manifest."""
-    frames = (_without_extras(rows) for rows in batches_of(table, list(table.columns)))
+    ordered = _orders_of(table)
+    frames = (_without_extras(rows).astype(ordered) for rows in batches_of(table, list(table.columns)))
     if len(table) <= rows_per_part:
         at_once = None if isinstance(table, StoredTable) else partial(table.to_parquet, index=False)
         write_file(path, at_once or (lambda file: write_batches(file, frames)), RELEASED_FILE_MODE)
@@ -315,6 +316,14 @@ def _write_table(path: Path, table: Table, rows_per_part: int) -> dict[str, Any]
     schema = schema_of(next(table.batches()) if isinstance(table, StoredTable) else table)
     written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema)
     return {"parts": {"rows_per_part": rows_per_part, "rows": list(written.rows)}}
+
+
+def _orders_of(table: Table) -> dict[str, Any]:
+    """Return the dtypes of the ordered categories of a stored table, because a batch may lack one of them."""
+    if not isinstance(table, StoredTable):
+        return {}
+    ordered = [str(name) for name, dtype in table.dtypes.items() if getattr(dtype, "ordered", False)]
+    return {name: table[name].cat.remove_unused_categories().dtype for name in ordered}
 
 
 def _write_csv(path: Path, table: Table) -> dict[str, Any]:

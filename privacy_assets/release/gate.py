@@ -126,6 +126,8 @@ def verdicts(
     decided.append(_table_keeps_the_contract(evidence))
     if evidence.broken_links is not None:
         decided.append(_every_row_has_its_person(evidence.stage, evidence.broken_links))
+    if evidence.other_forms is not None:
+        decided.append(_rows_leave_in_one_form(evidence.other_forms))
     decided.extend(_rows_are_of_the_declared_people(evidence))
     decided.extend(_columns_may_leave(evidence))
     decided.extend(_rows_are_not_linked(evidence))
@@ -450,6 +452,17 @@ def _every_row_has_its_person(stage: str, broken_links: Sequence[str]) -> Verdic
         or "people, and rows with rows, are numbered from 1 on, and every row has the number of its own"
     )
     return _verdict(LINKED_CHECK, not broken_links, reason, f"Materialize from {stage} on.")
+
+
+def _rows_leave_in_one_form(others: Sequence[str]) -> Verdict:
+    """Decide whether rows of these people left in another form: figures of a person and rows are joined by sums."""
+    reason = (
+        f"{first_of(others)} has rows of the same people in another form, and sums show whose rows are whose"
+        if others
+        else "no other release has rows of these people in another form"
+    )
+    advice = "Keep the form that was published; if nobody received that release, remove its directory."
+    return _verdict("rows_leave_in_one_form", not others, reason, advice)
 
 
 def _rows_are_of_the_declared_people(evidence: Evidence) -> Iterator[Verdict]:

@@ -31,6 +31,7 @@ from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.mpucc.views import MpuccOfViews
 from privacy_assets.orchestration.evidence.disclosure_tests import split_evidence
 from privacy_assets.orchestration.evidence.published import published_besides
+from privacy_assets.orchestration.evidence.related_people import other_forms
 from privacy_assets.orchestration.evidence.units import decide_on_units, examined_units, published_units
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
@@ -443,6 +444,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         tables=tables,
         lineage=lineage,
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
+        other_forms=None if release.one_table is None else other_forms(storage, release.one_table),
     )
     gathered = replace(gathered, evidence=evidence, content=at_hand.content or "", found=found)
     stands_on = {REIDENTIFICATION: (origin, *control, *others), SEMANTIC: release.semantic_risk_stands_on}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privacy_assets.anonymization.one_table import OneTable
+from privacy_assets.anonymization.one_table import UNLINKED, OneTable
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.related import PEOPLE
 from privacy_assets.contract.related_contracts import Linked, RelatedContracts
@@ -72,7 +72,7 @@ class ChildTable:
         "a mapping to their roles (by default sensitive; but for counts, quasi_identifier if the column is one), or to "
         "role, description, hierarchy, leaves_as_is, precision and scale. Or `unlinked`: the quasi-identifiers of the "
         "people with which the rows leave without a key.",
-        {"aggregate": {"rows": {"count": "quasi_identifier"}, "cost": ["sum", "max"]}},
+        {"aggregate": {"rows": {"count": "quasi_identifier"}, "cost": "sum"}},
         {"unlinked": ["age", "sex"]},
     )
 
@@ -132,6 +132,11 @@ def _details(asked: Any) -> Iterator[tuple[str, str]]:
         yield "split.original and split.control", "give all tables, which are divided by person here"
     elif asked.split is not None and asked.split.train_fraction == AUTO:
         yield "split.train_fraction: auto", "write a number, such as 0.5"
+    unlinked = any(
+        isinstance(own.anonymized, Mapping) and UNLINKED in own.anonymized for own in asked.children.values()
+    )
+    if unlinked and asked.semantic_risk is not None and asked.semantic_risk.withhold:
+        yield "semantic_risk.withhold", "people have several unlinked rows; anonymize figures of them (aggregate)"
     if "csv" in asked.formats:
         yield "formats: csv", "Parquet files keep types and keys; whoever needs CSV can convert them"
     if asked.rows_per_part != ROWS_PER_PART:

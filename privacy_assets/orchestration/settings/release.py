@@ -74,6 +74,9 @@ from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.synthetic_people import check_synthetic_person
 from privacy_assets.utility.result import GROUP_FIGURES
 
+AS_ONE_TABLE = "_as_one_table"
+"""End of the names of stages that make one table of related ones."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseSettings(Release):
@@ -546,7 +549,7 @@ class ReleaseSettings(Release):
 
     def as_one_table(self, stage: str) -> str:
         """Return the stage with the one table that is made of related ones; without these, the stage itself."""
-        return stage if self.one_table is None else f"{stage}_as_one_table"
+        return stage if self.one_table is None else stage + AS_ONE_TABLE
 
     @property
     def stage_examined(self) -> str:

@@ -146,7 +146,23 @@ REFUSED = {
         "is no list of released columns of the people, which are ['age', 'sex']",
     ),
     "a text with rows": (anonymized({"unlinked": "age"}), "is no list of released columns of the people"),
-    "twice with rows": (anonymized({"unlinked": ["age", "age"]}), "of their names, 1 are repeated (positions 2)"),
+    "twice with rows": (anonymized({"unlinked": ["age", "age"]}), "names a column twice: ['age', 'age']"),
+    "the count beside its label": (
+        anonymized(figures(rows={"count": "quasi_identifier"}, diagnosis="count")),
+        "['count'] of 'diagnosis' of 'visits' leave as they are, and show how many rows a person has",
+    ),
+    "two figures beside the count": (
+        anonymized(figures(rows={"count": "quasi_identifier"}, diagnosis=["first", "last"])),
+        "['first', 'last'] of 'diagnosis' of 'visits' leave as they are, and show how many rows a person has",
+    ),
+    "an exact figure of a quasi-identifier": (
+        anonymized(figures(date={"first": "other"})),
+        "'first' of 'date' would leave as it is, but 'date' is a quasi-identifier",
+    ),
+    "withheld rows": (
+        anonymized({"unlinked": ["age"]}, semantic_risk=pa.SemanticRiskSettings(withhold=True, risk_limit=0.2)),
+        "`semantic_risk.withhold`: people have several unlinked rows",
+    ),
     "no figures": (anonymized(figures()), "'visits' has no figures by column"),
     "no mapping of figures": (anonymized({"aggregate": ["rows"]}), "no mapping of columns to figures"),
     "a number": (anonymized(figures(cost=5)), "expected a figure such as count, a list of them, or a mapping to their"),
