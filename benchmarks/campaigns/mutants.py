@@ -388,7 +388,7 @@ MUTANTS = (
         ("TOLERATED: Final = 0.2\n", "TOLERATED: Final = 0.02\n", f"{KEYS} -k wrong_entries"),
         ("return len(self.facts) > 1 or", "return len(self.facts) > 0 or", f"{KEYS} -k one_row_per_person_is_strong"),
         ("elif not _is_coarser(key, own, most_runs):", "else:", f"{KEYS} -k per_person_is_strong"),
-        ("[1]) <= TOLERATED * by_chance", "[1]) <= by_chance", f"{KEYS} -k is_strong"),
+        ("[1] <= TOLERATED * by_chance", "[1] <= by_chance", f"{KEYS} -k is_strong"),
         ("if not names_a_place(each) and _is_measure(", "if _is_measure(", f"{KEYS} -k numbers_of_places"),
     ),
     *_of(

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
 from privacy_assets.columns.place_names import names_a_place
-from privacy_assets.kernels.code_pairs import compare_codes
 
 FEWEST_EXPECTED: Final = 25.0
 """Fewest exceptions that chance must predict before it counts that there are few."""
@@ -163,6 +162,9 @@ def _numbered(codes: Codes) -> Codes:
 
 def _compared(key: Codes, column: Codes, most: float) -> tuple[int, int]:
     """Return how many rows would have to change so that the key determines the column, and the pairs of equal rows."""
+    # Imports Numba, which is not needed to decide on what was found.
+    from privacy_assets.kernels.code_pairs import compare_codes
+
     n_changes, n_pairs = compare_codes(key, column, int(key.max()) + 1, int(column.max()) + 1, int(most))
     return n_changes, n_pairs
 

@@ -376,7 +376,7 @@ def test_hierarchies_show_no_cell(project, capfd, lacks_a_value):
 
 def test_an_anonymization_that_breaks_shows_no_cell(project, capfd, monkeypatch):
     def broken(table, *_, **__):
-        raise KeyError(f"{TEXT} {table.iloc[0].to_dict()}")
+        raise KeyError(f"{TEXT} {table.frame().iloc[0].to_dict()}")
 
     monkeypatch.setattr(anonymized_assets, "anonymize_with", broken)
     assert_failed(project.run(anonymized(project)), "anonymized")
