@@ -178,7 +178,8 @@ class _Runs:
         """Make and release both sides in one run."""
         project, settings = self.project(root), self.settings
         if len(self.sides) == 1:
-            project.write(with_lines(clinic(300, seed), seed))
+            # Other people each time: more than two splits of the same ones would be refused.
+            project.write(with_lines(clinic(300 + seed, seed), seed))
             settings = {"children": project.two_levels()}
         else:
             project.write_tables(seed)
