@@ -239,9 +239,17 @@ def _keys(columns: Sequence[Any]) -> list[Codes]:
     """Return numbers of values that several columns share, as numbers or as texts that may be those of numbers."""
     numbers = [_as_numbers(own) for own in columns]
     number, found = pd.factorize(np.concatenate(numbers))
-    text = pd.factorize(np.concatenate([np.asarray(own).astype(str) for own in columns]))[0]
+    text = pd.factorize(np.concatenate([_as_texts(own) for own in columns]))[0]
     every = np.where(number >= 0, number, len(found) + text)
     return np.split(every.astype(np.int64), np.cumsum([len(own) for own in columns])[:-1])
+
+
+def _as_texts(distinct: Any) -> NDArray[np.object_]:
+    """Return texts as objects: an array of texts of one width has the longest for every value."""
+    values = np.asarray(distinct)
+    if values.dtype != object:
+        return values.astype(str).astype(object)
+    return np.array([str(value) for value in values], object)
 
 
 def _as_numbers(distinct: Any) -> NDArray[np.float64]:

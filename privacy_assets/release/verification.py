@@ -462,12 +462,12 @@ def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[StoredTab
     columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:
         (name,) = table_files(manifest)
-        return _read(directory, name, manifest, _kept_open, columns)
+        return _read(directory, name, manifest, lambda file: StoredTable([file]), columns)
     if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
         return None, "the parts do not have the recorded number of records"
     tables: list[StoredTable] = []
     for name, n_rows in zip(table_files(manifest), manifest["parts"]["rows"], strict=True):
-        table, problem = _read(directory, name, manifest, _kept_open, columns)
+        table, problem = _read(directory, name, manifest, lambda file: StoredTable([file]), columns)
         if table is None:
             return None, problem
         if len(table) != n_rows:
@@ -476,10 +476,6 @@ def _read_table(directory: Path, manifest: Mapping[str, Any]) -> tuple[StoredTab
             return None, "the parts have different columns or types"
         tables.append(table)
     return StoredTable(tables), ""
-
-
-def _kept_open(file: BinaryIO) -> StoredTable:
-    return StoredTable([file])
 
 
 def _read(

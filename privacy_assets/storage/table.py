@@ -191,7 +191,7 @@ def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
     file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the table keeps it open
     fingerprint = write_batches(file, batches)
     stored = StoredTable([file])
-    stored.__dict__["fingerprint"] = fingerprint
+    stored.__dict__["fingerprint"] = fingerprint  # As the property would keep it.
     return stored
 
 
@@ -236,11 +236,6 @@ def batches_of(table: Table, columns: list[str]) -> Iterator[pd.DataFrame]:
         return table.batches(columns)
     some = table[columns]
     return (some.iloc[begin : begin + ROWS_PER_BATCH] for begin in range(0, len(some), ROWS_PER_BATCH))
-
-
-def in_memory(table: Table) -> pd.DataFrame:
-    """Return a table as a frame."""
-    return table.frame() if isinstance(table, StoredTable) else table
 
 
 def _with_wide_codes(field: pa.Field) -> pa.Field:
