@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.display.progress_bar import shows_progress
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.draws import draw_rows, most_records
@@ -79,6 +80,7 @@ def measure_column_changes(
     pairs: bool = False,
     n_threads: int | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> pd.DataFrame:
     """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
@@ -104,6 +106,9 @@ def measure_column_changes(
         Threads to search on. Default: all cores that this process may use.
     progress : callable, optional
         As for `assess_mpuccs`.
+    engine : LocalEngine or SparkEngine, optional
+        Where tables of more rows than one of its tasks has are searched again; the result does not depend on it.
+        Default: in this process.
 
     Returns
     -------
@@ -140,9 +145,13 @@ def measure_column_changes(
         tables = replace(tables, synthetic=tables.synthetic.take(draws[0]))
     driving = shares_by_column(assessment.details, assessment.settings["columns"])[:max_columns]
     settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
+    n_rows = tables.original.n_distinct + tables.synthetic.n_distinct
+    if engine is not None and n_rows <= (engine.rows_per_task or n_rows):
+        engine = None
 
     def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> RepeatedSearch:
-        return RepeatedSearch(tables, [tables.columns.index(column) for column in columns], settings, n_used, progress)
+        places = [tables.columns.index(column) for column in columns]
+        return RepeatedSearch(tables, places, settings, n_used, progress, engine)
 
     repeated = repeat(tables, [column for column, _ in driving])
     singles = [(column, share, change) for column, share in driving for change in _changes(tables, column)]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
@@ -36,9 +37,10 @@ class RepeatedSearch:
         settings: MpuccSettings,
         n_threads: int,
         progress: Callable[[SearchProgress], None] | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.tables, self.places, self.settings = tables, list(places), settings
-        self.n_threads, self.progress = n_threads, progress
+        self.n_threads, self.progress, self.engine = n_threads, progress, engine
         self._needed: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
 
     def scores_after(self, place: int, new_codes: NDArray[np.int64] | None) -> dict[str, float]:
@@ -67,7 +69,7 @@ class RepeatedSearch:
         size = self.settings.max_baseline_cols
         size = None if size is None else min(size, len(tables.columns))
         settings = replace(self.settings, max_baseline_cols=size)
-        return SyntheticSearch(tables, settings, self.n_threads, self.progress, only_with)
+        return SyntheticSearch(tables, settings, self.n_threads, self.progress, only_with, self.engine)
 
     def _search(
         self, tables: PreprocessedTables, is_sought: NDArray[np.bool_] | None = None, only_with: int | None = None

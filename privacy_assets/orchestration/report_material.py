@@ -16,7 +16,7 @@ from privacy_assets.orchestration.evidence.comparisons import candidates_compare
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.resources import RecordedRefusal
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.orchestration.settings.engine import engine_name
+from privacy_assets.orchestration.settings.engine import engine_name, engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import WAITS, Verdict
@@ -132,7 +132,11 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
         return None
     tables = PreprocessedTables.from_artifact(stored)
     give_back_memory()
-    return measure_column_changes(tables, assessment, most_searches=storage.release.report.column_changes, pairs=True)
+    release = storage.release
+    with engine_of_stage(release.engine, release.name, "column_changes") as engine:
+        return measure_column_changes(
+            tables, assessment, most_searches=release.report.column_changes, pairs=True, engine=engine
+        )
 
 
 def _pictures(release: ReleaseSettings, gathered: Gathered, decided: Sequence[Verdict]) -> Iterator[Picture]:

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.engine.local import LocalEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs, assess_preprocessed
 from privacy_assets.mpucc.column_changes import measure_column_changes
@@ -140,6 +141,19 @@ def test_the_searches_report_their_progress_and_can_be_ended(measured):
 
     with pytest.raises(KeyboardInterrupt):
         measure_column_changes(preprocess(ORIGINAL, SYNTHETIC), assessment, progress=end)
+
+
+@pytest.mark.parametrize(("rows_per_task", "is_asked"), [(100, True), (900, False)])
+def test_an_engine_finds_the_same_and_is_asked_for_tables_of_several_tasks(
+    measured, monkeypatch, rows_per_task, is_asked
+):
+    assessment, changes = measured
+    tables, engine, asked = preprocess(ORIGINAL, SYNTHETIC), LocalEngine(rows_per_task=rows_per_task), []
+    map_reduce = LocalEngine.map_reduce
+    monkeypatch.setattr(LocalEngine, "map_reduce", lambda own, *given: asked.append(given) or map_reduce(own, *given))
+    found = measure_column_changes(tables, assessment, max_columns=6, engine=engine)
+    pd.testing.assert_frame_equal(found, changes)
+    assert bool(asked) == is_asked
 
 
 def test_pairs_need_a_column_that_stays():
