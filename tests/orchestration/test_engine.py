@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,14 +16,18 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets, assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.release.manifest import CARD_FILES
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage import table
 from privacy_assets.storage.artifact_files import read_artifact
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of
 from tests.orchestration.sentinels import everything_that_was_said
 from tests.spark_server import spark_server
 
+PARTITION = "north"
 TINY = LocalEngine(rows_per_task=30, rows_per_batch=7, batches_per_partition=2)
 HIERARCHIES = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
 OF_THE_RUN = {"created_at", "run_id", "engine", "files", "digest"}
@@ -45,12 +50,15 @@ def contract_by_rows():
     return contract
 
 
-def contract_with_few_values():
+def contract_with_few_values(contract):
     """A contract whose sensitive column has three values."""
-    contract = contract_by_rows()
+    contract = copy.deepcopy(contract)
     contract["columns"]["plan"]["role"] = "sensitive"
     contract["columns"]["cost"]["role"] = "quasi_identifier"
     return contract
+
+
+FEW_VALUES = contract_with_few_values(contract_by_rows())
 
 
 def both_sides(project, engine, **settings):
@@ -58,18 +66,35 @@ def both_sides(project, engine, **settings):
     return project.definitions(**given | {"engine": engine} | settings)
 
 
-def release(folder, engine):
-    project = Project(folder)
-    project.write_tables()
-    result = project.run(both_sides(project, engine))
+def release(folder, engine, source=None):
+    """Release a partition of people who have one to three rows, with k, l and t."""
+    project = Project(folder, (PARTITION,))
+    project.write_tables(partition=PARTITION)
+    file = folder / "data" / f"people-{PARTITION}.parquet"
+    rows = pd.read_parquet(file)
+    rows["patient"] = rows["patient"].iloc[np.random.default_rng(4).integers(0, 150, len(rows))].to_numpy()
+    rows.to_parquet(file, index=False)
+    given = {} if source is None else {"source": source(rows, folder)}
+    given |= {"contract": contract_with_few_values(CONTRACT), "split": Split(train_fraction=0.6)}
+    settings = AnonymizationSettings(l_diversity=2, t_closeness=0.6)
+    result = project.run(both_sides(project, engine, anonymized=settings, **given), partition=PARTITION)
     assert result.success, failure_of(result)
+
+
+def in_parts(rows, folder):
+    """Write rows as a directory of files, the first with few of them."""
+    directory = folder / "data" / f"parts-{PARTITION}.parquet"
+    directory.mkdir()
+    rows[:7].to_parquet(directory / "part-0.parquet", index=False)
+    rows[7:].to_parquet(directory / "part-1.parquet", index=False)
+    return TableFile(str(folder / "data" / "parts-{partition_key}.parquet"))
 
 
 def released(folder):
     """Return what is said and published of each side."""
-    project, made = Project(folder), {}
+    project, made = Project(folder, (PARTITION,)), {}
     for side in ("synthetic", "anonymized"):
-        (directory,) = project.releases(side=side)
+        (directory,) = project.releases(PARTITION, side)
         manifest = json.loads((directory / "manifest.json").read_text())
         of_the_run = ("report.html", *CARD_FILES)
         files = {name: each for name, each in manifest["files"].items() if name not in of_the_run}
@@ -79,11 +104,12 @@ def released(folder):
 
 
 def assert_equal_but_for_the_engine(expected, found, engine):
-    for side, (name, manifest, table) in expected.items():
+    for side, (name, manifest, rows) in expected.items():
         assert name == "local"
         assert found[side][0] == engine
         assert found[side][1] == manifest
-        pd.testing.assert_frame_equal(found[side][2], table)
+        # The order of categories without an order is that of the first rows that have them, by batch.
+        pd.testing.assert_frame_equal(found[side][2], rows, check_categorical=False)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +140,18 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
     assert set(used) == {*once, ("verify_anonymity", TINY), ("verify_anonymity", None)}
 
 
+def test_a_release_in_batches_is_the_same(expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "ROWS_PER_BATCH", 64)
+    release(tmp_path, None, in_parts)
+    found = released(tmp_path)
+    # A batch is a row group of the file.
+    (file,) = found["anonymized"][1].pop("files").values()
+    assert file["bytes"] > expected["anonymized"][1]["files"]["anonymized.parquet"]["bytes"]
+    of_frames = copy.deepcopy(expected)
+    del of_frames["anonymized"][1]["files"]
+    assert_equal_but_for_the_engine(of_frames, found, "local")
+
+
 def test_a_release_by_spark_is_the_same(expected, tmp_path):
     engine = SparkEngine(session=spark_server().session, rows_per_task=50)
     release(tmp_path, engine)
@@ -125,7 +163,13 @@ def test_a_release_by_spark_is_the_same(expected, tmp_path):
     [
         ({"contract": CONTRACT}, ""),
         ({"anonymized": AnonymizationSettings(l_diversity=2)}, "has l-diversity or t-closeness of over 100 values"),
-        ({"contract": contract_with_few_values(), "anonymized": AnonymizationSettings(l_diversity=2)}, ""),
+        (
+            {
+                "contract": contract_with_few_values(contract_by_rows()),
+                "anonymized": AnonymizationSettings(l_diversity=2),
+            },
+            "",
+        ),
         ({"anonymized": AnonymizationSettings(method="lattice", hierarchies=HIERARCHIES)}, "uses the lattice"),
         ({"anonymized": None, "generalize_synthetic": AnonymizationSettings(k=3)}, ""),
     ],
