@@ -200,10 +200,10 @@ print(large.mapping["columns"])
 def test_a_file_is_read_in_blocks_of_bounded_memory(tmp_path):
     """A file of many blocks takes less memory than itself: the kept rows and a few blocks."""
     small, large = tmp_path / "small.csv", tmp_path / "large.csv"
-    n_rows = 100_000
+    n_rows = 25_000
     table = pd.DataFrame({"visit_id": np.arange(n_rows), "code": np.arange(n_rows) * 7919 % 100_003})
-    table["letter"] = ("a letter as long as others, " * 40) + table["code"].astype(str)
-    table.head(20_000).to_csv(small, index=False)
+    table["letter"] = ("a letter as long as others, " * 160) + table["code"].astype(str)
+    table.head(5_000).to_csv(small, index=False)
     table.to_csv(large, index=False)
     assert large.stat().st_size > 25 * BLOCK_BYTES
     run = subprocess.run([sys.executable, "-c", MEASURE, small, large], capture_output=True, text=True, check=False)

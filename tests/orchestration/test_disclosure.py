@@ -330,7 +330,7 @@ def copying(project, share, seed, split_seed=0):
 def test_what_was_published_before_of_the_same_split_is_tested_with_the_next_release(project):
     said = ""
     for seed in range(20, 40):
-        definitions = copying(project, 0.0025, seed)
+        definitions = copying(project, 0.004, seed)
         result = project.run(definitions)
         if not result.success:
             said = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata["found"].value
