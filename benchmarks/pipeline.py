@@ -1,7 +1,7 @@
 """Time the whole pipeline from a table to both releases through Dagster, by step, next to the kernels.
 
     python benchmarks/pipeline.py [--rows 100000 1000000] [--five-million] [--reidentification] [--step-processes]
-                                 [--side anonymized] [--by-rows] [--json [FILE]]
+                                 [--side anonymized] [--by-rows] [--spark] [--json [FILE]]
 
 The tables are generated: 15 columns of mixed kinds and a person, who has one to many rows; numbers, texts and
 categories are skewed, some values are missing, and one sensitive column is continuous. Eight columns are
@@ -21,7 +21,9 @@ In one process, the peak of a step includes memory that earlier steps freed and 
 ``--step-processes`` each step has a separate process, as with Dagster's multiprocess executor: its peak is that of
 the step alone, and its CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then.
 The bars on memory apply to these peaks, as do the lines of the check `enough_memory` (also with `--columns 8`); all
-others apply to the run in one process. The exit code is 1 if a bar is missed.
+others apply to the run in one process. With ``--spark`` (Java and the extra `spark` are needed), every step runs once
+without an engine and once with two workers of a Spark Connect server, whose CPU seconds are not counted: what is left
+is the work of the process of the run. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -56,6 +58,7 @@ ROWS, MOST_ROWS, WARM_UP_ROWS = (100_000, 1_000_000), 5_000_000, 3_000
 NAME, K = "people", 5
 RATIO_BAR, EXPONENT_BAR, FINGERPRINT_BAR, ADMIT_BAR = 5.0, 1.1, 3.0, 2.5
 PEAK_BAR_MIB, LARGEST_PEAK_BAR_MIB = 1.2e9 / 2**20, 12e9 / 2**20
+LEAST_THAT_LEAVES = 2 / 3
 LARGE = 500_000
 """From here on, fixed costs are small, and a bar on a ratio is checked."""
 
@@ -135,6 +138,7 @@ class Asked(NamedTuple):
     side: str | None
     columns: int = len(CONTRACT) - 1
     by_rows: bool = False
+    spark: bool = False
 
     @property
     def contract(self) -> dict[str, dict[str, Any]]:
@@ -152,6 +156,7 @@ def write_table(n_rows: int, root: Path, asked: Asked) -> None:
 
 def definitions(root: Path, asked: Asked):
     """Build the definitions of a release of ``root / people.parquet``, of both sides unless one is asked for."""
+    from privacy_assets.engine.spark import SparkEngine
     from privacy_assets.orchestration.factory import build_release_definitions
     from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
     from privacy_assets.orchestration.settings.sources import TableFile
@@ -178,6 +183,7 @@ def definitions(root: Path, asked: Asked):
         synthetic=None if asked.side == "anonymized" else Synthesis("gaussian_copula", seed=0),
         anonymized=None if asked.side == "synthetic" else AnonymizationSettings(),
         formats=("parquet", "csv"),
+        engine=SparkEngine(remote="local[2]", staging=str(root)) if asked.spark else None,
         private_path=str(root / "private"),
         release_path=str(root / "releases"),
     )
@@ -425,12 +431,18 @@ def child_with_step_processes(n_rows: int, asked: Asked) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # Whatever is compiled here is in Numba's cache for the processes of the steps.
         write_table(WARM_UP_ROWS, Path(folder), asked)
-        run(Path(folder), asked)
+        run(Path(folder), asked._replace(spark=False))
     with tempfile.TemporaryDirectory() as folder:
         write_table(n_rows, Path(folder), asked)
         give_back_memory()
         steps = run_step_processes(Path(folder), asked)
-    print(json.dumps({"steps": steps}))
+    found = {"steps": steps}
+    if asked.spark:
+        with tempfile.TemporaryDirectory() as folder:
+            write_table(n_rows, Path(folder), asked)
+            give_back_memory()
+            found["without"] = run_step_processes(Path(folder), asked._replace(spark=False))
+    print(json.dumps(found))
 
 
 def child(n_rows: int, asked: Asked, profile: Path | None) -> None:
@@ -465,6 +477,7 @@ def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
     arguments += ["--side", options.side] if options.side else []
     arguments += ["--by-rows"] if options.by_rows else []
     arguments += ["--step-processes"] if options.step_processes else []
+    arguments += ["--spark"] if options.spark else []
     arguments += ["--columns", str(options.columns)]
     arguments += ["--profile", str(options.profile)] if options.profile else []
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
@@ -476,9 +489,13 @@ def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(n_rows: int, found: dict[str, Any]) -> None:
-    print(f"\n{n_rows:,} rows\n{'step':<48}{'CPU s':>9}{'peak MiB':>10}")
+    without = "  without: CPU s  peak MiB" if "without" in found else ""
+    print(f"\n{n_rows:,} rows\n{'step':<48}{'CPU s':>9}{'peak MiB':>10}{without}")
     for step, (seconds, peak) in found["steps"].items():
-        print(f"{step:<48}{seconds:>9.2f}{peak:>10.0f}", flush=True)
+        without = "{:>17.2f}{:>10.0f}".format(*found["without"][step]) if "without" in found else ""
+        print(f"{step:<48}{seconds:>9.2f}{peak:>10.0f}{without}", flush=True)
+    if "without" in found:
+        print(f"{share_that_left(found):.0%} of the CPU seconds left the process of the run", flush=True)
     if "kernels" not in found:
         return
     alone = sum(found["kernels"].values())
@@ -492,6 +509,11 @@ def show(n_rows: int, found: dict[str, Any]) -> None:
     own = found["parts"]
     print(f"fingerprint {own['fingerprint']:.3f} s, SHA-256 {own['sha256']:.3f} s: {fingerprint_ratio(found):.2f}")
     print(f"admit {own['admit']:.3f} s, factorize {own['factorize']:.3f} s: {admit_ratio(found):.2f}", flush=True)
+
+
+def share_that_left(found: dict[str, Any]) -> float:
+    with_engine, without = (sum(seconds for seconds, _ in found[name].values()) for name in ("steps", "without"))
+    return 1 - with_engine / without
 
 
 def fingerprint_ratio(found: dict[str, Any]) -> float:
@@ -565,12 +587,13 @@ def main() -> int:
     parser.add_argument("--side", choices=("synthetic", "anonymized"), help="one side of the release alone")
     parser.add_argument("--by-rows", action="store_true", help="each row is a person, with --step-processes")
     parser.add_argument("--step-processes", action="store_true", help="a process for each step, to measure memory")
+    parser.add_argument("--spark", action="store_true", help="also on a Spark Connect server, with --step-processes")
     parser.add_argument("--columns", type=int, default=len(CONTRACT) - 1, help="columns besides the person")
     parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     add_json_option(parser)
     options = parser.parse_args()
-    asked = Asked(options.reidentification, options.side, options.columns, options.by_rows)
+    asked = Asked(options.reidentification, options.side, options.columns, options.by_rows, options.spark)
     if options.child and options.step_processes:
         child_with_step_processes(options.child, asked)
         return 0
@@ -580,7 +603,14 @@ def main() -> int:
     sizes = [*options.rows, *([MOST_ROWS] if options.five_million else [])]
     measured = Measurements("pipeline", options)
     found = {n_rows: measure(n_rows, options) for n_rows in sizes}
-    if options.step_processes:
+    if options.spark:
+        for n_rows, own in found.items():
+            share = share_that_left(own)
+            measured.keep(**{f"share_that_left_{n_rows}": share})
+            measured.check(
+                f"{n_rows:,} rows: at least 2 of 3 CPU seconds leave the process", share >= LEAST_THAT_LEAVES
+            )
+    elif options.step_processes:
         check_memory(measured, found, options.columns + 1)
     else:
         check_bars(measured, found)
