@@ -219,7 +219,7 @@ _OF_ONE_RELEASE: Final[Mapping[str, Criterion]] = {
         not_answered="gaps around few people, or so narrow that others have them, too",
         what_helps="Do not drop records because they are close to originals: who is missing around them is then known. "
         "Use a synthesizer whose records need no filter, and draw again.",
-        needs="scores.measure_distances",
+        needs="scores.guess_from_nearest",
         score=_is_absent,
         weight=8.0,
         finds_copies=False,

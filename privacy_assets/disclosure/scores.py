@@ -216,50 +216,53 @@ def count_claims_on_records(
     return {"claim_score": score / ONE, "n_claims": n_claims, "n_right": n_right, "precision": shares}
 
 
-def guess_from_nearest(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
-    """Return the probability that the nearest record guesses each value right: ``guessed``, (n_columns, n_scored)."""
+def guess_from_nearest(
+    records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
+) -> Evidence:
+    """Return the probability that the nearest record guesses each value right: ``guessed``, (n_columns, n_scored).
+
+    If it is also asked who is missing, the ``relative_distance``, of shape (n_scored,), is the logarithm of the
+    distance to the nearest synthetic record, plus one unit, minus that of the distance to the nearest record of another
+    real person.
+    """
     codes, unit = distance_codes(records)
     is_known = np.zeros(len(records.columns), np.bool_)
     is_known[attack.known] = True
     real, values = codes.take(attack.rows), records.binned.take(attack.rows)
-    right = np.zeros(values.shape)
+    right, to_synthetic = np.zeros(values.shape), np.empty(len(attack.rows), np.int64)
 
     columns = records.is_number, is_known, unit
 
     def work(begin: int, stop: int) -> None:
-        guess_values(begin, stop, real, codes.synthetic, *columns, values, records.binned.synthetic, right)
+        made = records.binned.synthetic
+        guess_values(begin, stop, real, codes.synthetic, *columns, values, made, right, to_synthetic)
 
     workers.run("guessing", len(attack.rows), work)
-    return {"guessed": right}
+    if whole is not None or attack.is_counted:
+        return {"guessed": right}
 
-
-def measure_distances(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
-    """Compare the distances to synthetic and to other people's records, of shape (n_scored,).
-
-    ``relative_distance`` is the logarithm of the distance to the nearest synthetic record, plus one unit, minus that of
-    the distance to the nearest record of another real person.
-    """
-    codes, unit = distance_codes(records)
-    # Categories that only real people have equal no synthetic one, but differ from each other.
-    among_real = np.where(records.is_number[:, None], codes.real, records.exact.real)
     person, rows = records.people[attack.rows], np.argsort(records.people, kind="stable")
-    first = np.searchsorted(records.people[rows], np.arange(records.n_people + 1))
-    of_nobody = np.zeros_like(person), np.zeros(2, np.int64)
 
-    def log_distance(
-        stage: str, real: NDArray[Any], others: NDArray[Any], owners: tuple[Any, Any]
-    ) -> NDArray[np.float64]:
-        scored, distance = np.ascontiguousarray(real[:, attack.rows]), np.empty(len(attack.rows), np.int64)
+    def distance(
+        stage: str, real: NDArray[Any], others: NDArray[Any], owners: tuple[Any, NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        found = np.empty(len(attack.rows), np.int64)
 
         def work(begin: int, stop: int) -> None:
-            nearest_distances(begin, stop, scored, others, records.is_number, unit, *owners, rows, distance)
+            nearest_distances(begin, stop, real, others, records.is_number, unit, *owners, rows, found)
 
-        workers.run(stage, len(distance), work)
-        return np.log(distance + 1)
+        workers.run(stage, len(found), work)
+        return found
 
-    to_synthetic = log_distance("nearest synthetic record", codes.real, codes.synthetic, of_nobody)
-    to_others = log_distance("nearest other person", among_real, among_real, (person, first))
-    return {"relative_distance": to_synthetic - to_others}
+    if not is_known.all():
+        of_nobody = np.zeros_like(person), np.zeros(2, np.int64)
+        to_synthetic = distance("nearest synthetic record", real, codes.synthetic, of_nobody)
+    # Categories that only real people have equal no synthetic one, but differ from each other.
+    among_real = np.where(records.is_number[:, None], codes.real, records.exact.real)
+    first = np.searchsorted(records.people[rows], np.arange(records.n_people + 1))
+    own = np.ascontiguousarray(among_real[:, attack.rows])
+    to_others = distance("nearest other person", own, among_real, (person, first))
+    return {"guessed": right, "relative_distance": np.log(to_synthetic + 1) - np.log(to_others + 1)}
 
 
 def find_agreement(records: PooledRecords, attack: Attack, *_: object) -> Evidence:

@@ -71,6 +71,7 @@ def guess_values(
     real_values: NDArray[np.int32],
     synthetic_values: NDArray[np.int32],
     right: NDArray[np.float64],
+    nearest: NDArray[np.int64],
 ) -> None:
     """Guess each value of real records from the nearest synthetic record on the other known columns.
 
@@ -86,6 +87,8 @@ def guess_values(
         A guess is right if these are equal.
     right : ndarray of shape (n_columns, n_real), dtype=float64, modified in place
         Probability that the guess is right, if one of the nearest records is chosen at random.
+    nearest : ndarray of shape (n_real,), dtype=int64, modified in place
+        Distance of the nearest synthetic record on all known columns.
 
     Notes
     -----
@@ -99,6 +102,7 @@ def guess_values(
     n_nearest = np.zeros((n_rows, n_columns), np.int64)
     n_right = np.zeros((n_rows, n_columns), np.int64)
     near = np.empty(BLOCK, np.int32)
+    nearest[begin:stop] = LARGEST_DISTANCE
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
         total = np.empty(end - start, np.uint16)
@@ -109,6 +113,7 @@ def guess_values(
                 if is_known[j]:
                     _add_distances(total, synthetic[j, start:end], real[j, x], is_number[j], step)
             least, limit = np.int64(_least(total)), 0
+            nearest[x] = min(nearest[x], least)
             for j in range(n_columns):
                 limit = max(limit, min(best[row, j], least) + (unit if is_known[j] else 0))
             n_near = _find_below(total, limit, near) if least <= limit else 0
