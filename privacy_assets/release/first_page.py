@@ -128,9 +128,9 @@ def first_page(
     )
     lengths = [(LENGTHS[0], LENGTHS[0], names) for names in LONG]
     lengths += [(each, point, each) for each in LENGTHS for point in LENGTHS if point <= each]
-    pages = [page.cut_to(*each) for each in lengths]
     most = MOST_LINES + (0 if waits else LINES_TO_SIGN)
-    return next((each for each in pages if each.n_lines <= most), pages[-1])
+    fitting = (shorter for each in lengths if (shorter := page.cut_to(*each)).n_lines <= most)
+    return next(fitting, None) or page.cut_to(*lengths[-1])
 
 
 def _named(refused: Verdict) -> str:
