@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -210,7 +210,10 @@ def encode_spelled(tables: Sequence[ColumnValues], **precision: Any) -> EncodedC
         return encode_column(tables, **precision)
     real, synthetic = [tables[0], *tables[2:]], tables[1]
     listed = {text.strip().casefold() for table in real if table.is_category for text in table.distinct}
-    key = {text: _key(text, listed) for table in tables for text in table.distinct}
+    texts = list(dict.fromkeys(text for table in tables for text in table.distinct))
+    spelled = zip(texts, canonical_of_all(texts), strict=True)
+    # A word for a missing value that a category has is a value.
+    key = {text: own or (word if (word := text.strip().casefold()) in listed else "") for text, own in spelled}
     known = dict.fromkeys(text for table in real for text in table.distinct)
     written: dict[str, str | None] = {key[text]: text for text in reversed(known)}
     if "" not in written or any((table.codes < 0).any() for table in real):
@@ -254,11 +257,6 @@ def _letters_and_digits(text: str) -> str:
 def _gap(between: re.Match[str]) -> str:
     around = between.string[max(between.start() - 1, 0)], between.string[between.end() : between.end() + 1]
     return " " if all(each.isdigit() for each in around) else ""
-
-
-def _key(text: str, listed: Set[str]) -> str:
-    """Return the spelling of a text; a word for a missing value that a category has is a value."""
-    return canonical(text) or (word if (word := text.strip().casefold()) in listed else "")
 
 
 def _rewritten(values: ColumnValues, texts: Sequence[str | None]) -> ColumnValues:
