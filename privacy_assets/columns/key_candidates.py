@@ -8,7 +8,7 @@ one of the visit, three columns together, pairs beyond the columns with most val
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations, permutations
 from typing import Any, Final, NamedTuple
 
@@ -101,15 +101,17 @@ def _may_number(values: pd.Index[Any]) -> bool:
     return True
 
 
-def candidates_of(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
-    """Yield the candidates of which enough values repeat, one at a time, because each has as many codes as rows."""
+def candidates_of(columns: Mapping[str, CodedColumn], settled: Collection[str] = ()) -> Iterator[Candidate]:
+    """Yield the candidates of which enough values repeat, one at a time, because each has as many codes as rows.
+
+    None is made of the ``settled`` columns, which others may still be paired with.
+    """
     numbering = {name: own for name, own in columns.items() if own.may_number}
-    columns_alone = (
-        Candidate(name, _with_placeholder_missing(own), may_be_half=True) for name, own in numbering.items()
-    )
-    pairs, links = _pairs_of_columns(numbering), _linked_visits(numbering)
-    for each in chain(columns_alone, _parts_of_codes(numbering), pairs, links, _runs(columns)):
-        if _repeats(each.codes):
+    asked = {name: own for name, own in numbering.items() if name not in settled}
+    columns_alone = (Candidate(name, _with_placeholder_missing(own), may_be_half=True) for name, own in asked.items())
+    pairs, links = _pairs_of_columns(numbering, settled), _linked_visits(numbering)
+    for each in chain(columns_alone, _parts_of_codes(asked), pairs, links, _runs(columns)):
+        if each.column not in settled and _repeats(each.codes):
             yield each
 
 
@@ -164,16 +166,18 @@ def _parts(values: pd.Index[Any]) -> dict[str, Sequence[Any] | NDArray[Any]]:
     return found
 
 
-def _pairs_of_columns(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
+def _pairs_of_columns(columns: Mapping[str, CodedColumn], settled: Collection[str]) -> Iterator[Candidate]:
     enough = [name for name, own in columns.items() if len(own.distinct) >= FEWEST_VALUES]
     most = sorted(enough, key=lambda name: -len(columns[name].distinct))[:MOST_PAIRED]
     for name, other in combinations(most, 2):
+        if name in settled:
+            continue
         own, its = columns[name], columns[other]
         drawn = np.random.default_rng(0).random(len(own.distinct) + 1) <= MOST_IN_ORDER / len(own.codes)
         used = np.flatnonzero((own.codes >= 0) & (its.codes >= 0) & drawn[own.codes])
         codes = np.full(len(own.codes), -1)
         pairs = own.codes[used] * len(its.distinct) + its.codes[used]
-        codes[used] = np.unique(pairs, return_inverse=True)[1]
+        codes[used] = pd.factorize(pairs, sort=True)[0]
         yield Candidate(name, codes, f"with {other}", (name, other), FACTS_OF_A_PAIR)
 
 

@@ -8,6 +8,7 @@ key: each person has each movie, wave or visit once.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -75,12 +76,14 @@ class UnitKey:
         return self.has_strong_facts or bool(self.halves)
 
 
-def find_unit_keys(table: pd.DataFrame, people: Codes | None = None) -> tuple[UnitKey, ...]:
+def find_unit_keys(
+    table: pd.DataFrame, people: Codes | None = None, settled: Collection[str] = ()
+) -> tuple[UnitKey, ...]:
     """Find the columns that number people or other units with several rows, among all columns of a table.
 
-    Each key is related to ``people``, the code of the person of each row, if they are given. Columns come before what
-    was made of them, of each the best, and those with more facts first. A table has the same keys whenever it is
-    examined.
+    Each key is related to ``people``, the code of the person of each row, if they are given, and none is sought in the
+    ``settled`` columns. Columns come before what was made of them, of each the best, and those with more facts first. A
+    table has the same keys whenever it is examined.
     """
     random = np.random.default_rng(0)
     kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
@@ -92,7 +95,7 @@ def find_unit_keys(table: pd.DataFrame, people: Codes | None = None) -> tuple[Un
         compared = random.choice(compared, n_compared, replace=False).tolist()
     others = {name: varied[name].stored for name in compared}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
-    found = [_unit_key(each, others, kinds, people, most_rows) for each in candidates_of(varied)]
+    found = [_unit_key(each, others, kinds, people, most_rows) for each in candidates_of(varied, settled)]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
     best_made = {each.column: each for each in reversed(found) if each.made_by}
     return (

@@ -287,9 +287,7 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Seque
             yield _finding(key, "number_in_the_person" if is_number else "part_of_the_person")
         elif key.has_strong_facts and _is_of(table[key.column], people):
             yield _finding(key, "coarser")
-    for key in find_unit_keys(table, people):
-        if key.column in persons:
-            continue
+    for key in find_unit_keys(table, people, persons):
         if key.is_coarser and key.halves:
             # Each of its values goes with another value once, as with the rows of one person, but not of several.
             yield _finding(key, "rows_of_one_person")
