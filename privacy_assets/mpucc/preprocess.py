@@ -509,6 +509,8 @@ def group_equal_rows(
 ) -> CodedTable:
     """Keep the first of equal rows under codes of another table of the same rows, as `preprocess` does."""
     groups, n_groups = group_rows(codes, n_codes)
+    if n_groups == table.n_distinct:
+        return replace(table, codes=codes)
     if table.people is not None:
         of_row, n_alike, _ = table.people
         rows = np.arange(len(groups))

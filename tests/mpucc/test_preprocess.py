@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
+from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows, preprocess
 from tests.examples import examples
 from tests.mixed_tables import table_pairs, through_parquet
 from tests.reference import mpucc as reference
@@ -154,3 +154,22 @@ def test_lists_are_refused():
 )
 def test_a_precision_that_does_not_exist_is_refused(setting, value, match):
     refused(ORIGINAL, SYNTHETIC, match, error=InvalidSettingError, **{setting: value})
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+@pytest.mark.parametrize("person", [None, "who"])
+def test_rows_that_stay_different_under_other_codes_are_those_of_such_values(person, deduplicate):
+    rng = np.random.default_rng(0)
+    people = rng.integers(0, 40, 90)
+    frame = pd.DataFrame({"x": rng.integers(0, 8, 90), "y": rng.permutation(90)})
+
+    def prepared(frame):
+        original = frame if person is None else frame.assign(who=people)
+        return preprocess(original, frame, deduplicate=deduplicate, person=person)
+
+    before, expected = prepared(frame), prepared(frame.assign(x=frame["x"] // 2))
+    place_of = {label: code for code, label in enumerate(expected.labels[0])}
+    new_code = np.array([place_of[str(int(label) // 2)] for label in before.labels[0]], np.uint8)
+    for name, table in before.tables.items():
+        codes = new_code[table.codes[0]], table.codes[1]
+        assert group_equal_rows(table, codes, list(expected.n_codes), deduplicate) == expected.tables[name]
