@@ -53,11 +53,13 @@ class Forecast(NamedTuple):
 
 
 def scores_of_strangers_in(release: Asked, table: pd.DataFrame, fraction: float) -> list[float] | None:
-    """Forecast the scores of people never seen with a split; None if there are too few people.
+    """Forecast the scores of people never seen with a split; None if no limit needs them, or people are too few.
 
     The people are drawn regardless of the seed of the split, and of everything that is made of it later.
     """
-    person = release.contract.person
+    person, limit = release.contract.person, release.policy.limit_on("privacy_risk_score")
+    if limit is None or not limit.blocks:
+        return None
     owner, names = (np.arange(len(table)), table) if person is None else pd.factorize(table[person])
     n_people = len(names)
     if n_people < FEWEST_FORECAST:
