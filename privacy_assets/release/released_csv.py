@@ -56,7 +56,9 @@ _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
 def escape(text: str) -> str:
     """Escape a text so that no spreadsheet executes it."""
-    return (ESCAPE if _BEGINS_FORMULA.match(text) else "") + _BEGINS_INSIDE.sub(rf"\g<0>{ESCAPE}", text)
+    # A template of a replacement is read again for each text.
+    escaped = _BEGINS_INSIDE.sub(lambda found: found[0] + ESCAPE, text)
+    return ESCAPE + escaped if _BEGINS_FORMULA.match(text) else escaped
 
 
 def unescape(text: str) -> str:
