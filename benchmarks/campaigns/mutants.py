@@ -394,13 +394,21 @@ MUTANTS = (
     *_of(
         "anonymity",
         ("precision >= 1 / self.k\n", "precision >= PRECISE\n", f"{TIED} -k vague"),
-        ("minlength=len(rows)) < k\n", "minlength=len(rows)) <= k\n", f"{TIED} -k every_pair"),
+        (
+            "= count_pairs(group, row, self.person, k)",
+            "= count_pairs(group, row, self.person, k + 1)",
+            f"{TIED} -k every_pair",
+        ),
         (
             "is_found = n_same - expected >= FEWEST_BEYOND_CHANCE *",
             "is_found = n_same - expected >= 0 *",
             f"{TIED} -k not_of_people",
         ),
-        ("return (*links, *_across(others, people))", "return tuple(links)", f"{TIED} -k across_columns"),
+        (
+            "*_across(released, many, fewest, people))",
+            ")",
+            f"{TIED} -k across_columns",
+        ),
         ('return self.how != "in order" and set(', "return set(", f"{LINKS} -k order"),
     ),
     *_of(

@@ -9,7 +9,7 @@ their order, as of visits that were numbered person by person.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import connected, group_rows, people_of_values
+from privacy_assets.columns.coding import code_type, connected, group_rows_of, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.storage.memory import memory_given_back
 from privacy_assets.storage.table import Table
 
 FEWEST_LINKED: Final = 0.01
@@ -67,27 +68,30 @@ def find_links(released: Table, person: Codes, k: int, wanted: Collection[str] =
     people link nothing. The ``wanted`` columns may link; unless they do so precisely, they are also tried together with
     the others. Returns all that was tried; nothing if no person has several rows.
 
-    The cost is linear in the number of rows for each column; across columns, only pairs with enough values in common
-    are compared. Two columns that change in a person and link only together, such as day and physician of a visit, are
-    not found.
+    Columns are read one after the other. The cost is linear in the number of rows for each column; across columns, only
+    pairs with enough values in common are compared. Two columns that change in a person and link only together, such as
+    day and physician of a visit, are not found.
     """
     people = _People.of(person, k)
     if people.n_several == 0:
         return ()
-    values = {str(name): _values(column) for name, column in released.items()}
-    found = {name: people.link((name,), "alone", own.codes) for name, own in values.items()}
-    steady = [name for name, own in values.items() if people.has_one_value_each(own.codes)]
-    others = {name: own for name, own in values.items() if not found[name].is_found}
-    links = list(found.values())
-    steady = [name for name in steady if name in others or found[name].precision < PRECISE]
-    tried = [tuple(name for name in steady if name in others or name in also) for also in ((), wanted)]
-    for together in [each for each in dict.fromkeys(tried) if len(each) > 1]:
-        groups = _joint([values[name] for name in together])
-        links.append(people.link(together, "together", groups))
-    for name, own in others.items():
-        in_order = [people.neighbors((name,), order) for order in own.orders()]
-        links.append(max(in_order, key=lambda each: (each.is_found, each.precision)))
-    return (*links, *_across(others, people))
+    alone, in_order, steady = [], [], []
+    many: dict[str, Any] = {}
+    fewest = FEWEST_LINKED * people.n_several / 2
+    for name in memory_given_back(map(str, released.columns)):
+        own = _values(released[name])
+        link = people.link((name,), "alone", own.codes)
+        alone.append(link)
+        if not link.is_found:
+            orders = [people.neighbors((name,), order) for order in own.orders()]
+            in_order.append(max(orders, key=lambda each: (each.is_found, each.precision)))
+            many |= {name: own.distinct} if len(own.distinct) >= max(fewest, 2) else {}
+        if (not link.is_found or link.precision < PRECISE) and people.has_one_value_each(own.codes):
+            steady.append(link)
+    tried = [[own.columns[0] for own in steady if not own.is_found or own.columns[0] in also] for also in ((), wanted)]
+    joined = dict.fromkeys(tuple(each) for each in tried if len(each) > 1)
+    together = [people.link(names, "together", _joint(released, names)[0]) for names in joined]
+    return (*alone, *together, *in_order, *_across(released, many, fewest, people))
 
 
 def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> Codes:
@@ -98,10 +102,13 @@ def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> 
     people, n_nodes = _People.of(person, k), len(released)
     rows, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for link in links:
-        own = [_values(released[name]) for name in link.columns]
-        row, group = _common(own) if link.how == "across" else (np.arange(len(released)), _joint(own))
+        if link.how == "across":
+            row, group = _common(released, link.columns)
+        else:
+            group, has_value = _joint(released, link.columns)
+            row, group = np.flatnonzero(has_value), group[has_value]
         is_few = people_of_values(group, int(group.max(initial=-1)) + 1, people.person[row]) < k
-        is_linked = is_few[group] & np.any([each.codes[row] >= 0 for each in own], axis=0)
+        is_linked = is_few[group]
         rows.append(row[is_linked])
         nodes.append(n_nodes + group[is_linked])
         n_nodes += len(is_few)
@@ -125,10 +132,10 @@ class _Values(NamedTuple):
 
 
 class _People(NamedTuple):
-    """The people of the rows, and the same people given to the rows at random."""
+    """The people of the rows, and the same people once given to the rows at random."""
 
-    person: Codes
-    by_chance: tuple[Codes, ...]
+    person: NDArray[np.int32]
+    one_by_chance: NDArray[np.int32]
     n_several: int
     k: int
 
@@ -137,82 +144,67 @@ class _People(NamedTuple):
         unknown = np.flatnonzero(person < 0)
         person = person.astype(np.int64)
         person[unknown] = person.max(initial=-1) + 1 + np.arange(len(unknown))
-        person = pd.factorize(person)[0].astype(np.int64)
-        sizes = np.bincount(person)
-        random = np.random.default_rng(0)
-        by_chance = tuple(random.permutation(person) for _ in range(N_BY_CHANCE))
-        return cls(person, by_chance, int(sizes[sizes > 1].sum()), k)
+        numbers = pd.factorize(person)[0].astype(np.int32)
+        sizes = np.bincount(numbers)
+        return cls(numbers, next(_by_chance(numbers)), int(sizes[sizes > 1].sum()), k)
 
     def link(self, columns: tuple[str, ...], how: How, group: Codes, row: Codes | None = None) -> Link:
         """Measure groups of rows; a row may be in several, and not in those of -1."""
-        row = np.arange(len(group)) if row is None else row
-        return self._measured(columns, how, group[group >= 0], row[group >= 0], self.k)
+        every = np.arange(len(group), dtype=np.int32) if row is None else row.astype(np.int32)
+        return self._measured(columns, how, group, every, self.k)
 
     def neighbors(self, columns: tuple[str, ...], rows: Codes) -> Link:
         """Measure the pairs of rows that are next to each other."""
         pairs = np.repeat(np.arange(max(len(rows) - 1, 0)), 2)
-        both = np.column_stack([rows[:-1], rows[1:]]).ravel()
+        both = np.column_stack([rows[:-1], rows[1:]]).ravel().astype(np.int32)
         return self._measured(columns, "in order", pairs, both, max(self.k, 3))
 
-    def _measured(self, columns: tuple[str, ...], how: How, group: Codes, row: Codes, k: int) -> Link:
-        n_pairs, n_same, linked = _count(group, row, self.person, k)
-        share, precision = len(np.unique(linked)) / self.n_several, n_same / n_pairs if n_pairs else 0.0
+    def _measured(self, columns: tuple[str, ...], how: How, group: Codes, row: NDArray[np.int32], k: int) -> Link:
+        from privacy_assets.anonymity.kernels.row_pairs import count_pairs
+
+        n_pairs, n_same, n_linked = count_pairs(group, row, self.person, k)
+        share, precision = n_linked / self.n_several, n_same / n_pairs if n_pairs else 0.0
         is_found = share >= FEWEST_LINKED and precision >= 1 / self.k
         if is_found:
-            expected = float(np.mean([_count(group, row, each, k)[1] for each in self.by_chance]))
+            expected = float(np.mean([count_pairs(group, row, each, k)[1] for each in _by_chance(self.person)]))
             is_found = n_same - expected >= FEWEST_BEYOND_CHANCE * (1 + np.sqrt(expected))
         return Link(columns, how, share, precision, bool(is_found))
 
     def has_one_value_each(self, codes: Codes) -> bool:
         """Whether a column hardly changes in people with several rows."""
-        n_changes, share = self._changes(codes, self.person)
-        by_chance, _ = self._changes(codes, self.by_chance[0])
+        from privacy_assets.anonymity.kernels.row_pairs import count_changes
+
+        n_changes, n_several, n_same = count_changes(codes, self.person)
+        by_chance, _, _ = count_changes(codes, self.one_by_chance)
+        share = n_same / n_several if n_several else 1.0
         return by_chance > 0 and (share >= SAME_IN_PEOPLE or n_changes <= TOLERATED * by_chance)
 
-    def _changes(self, codes: Codes, person: Codes) -> tuple[int, float]:
-        """Count the rows without the most frequent value of their person; return the share of people without any."""
-        person, codes = person[codes >= 0], codes[codes >= 0]
-        n = int(codes.max(initial=0)) + 1
-        cell, cells = pd.factorize(person * n + codes)
-        most = np.zeros(int(person.max(initial=0)) + 1, np.int64)
-        np.maximum.at(most, cells // n, np.bincount(cell, minlength=len(cells)))
-        changes = np.bincount(person, minlength=len(most)) - most
-        several = changes + most > 1
-        return int(changes.sum()), float((changes[several] == 0).mean()) if several.any() else 1.0
+
+def _by_chance(person: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
+    random = np.random.default_rng(0)
+    return (random.permutation(person) for _ in range(N_BY_CHANCE))
 
 
-def _count(group: Codes, row: Codes, person: Codes, k: int) -> tuple[float, float, Codes]:
-    """Count, in groups of fewer than k people, the pairs of rows and those of one person; return the rows of these."""
-    n_people = int(person.max(initial=0)) + 1
-    cell, cells = pd.factorize(group * n_people + person[row])
-    own, rows = np.bincount(cell, minlength=len(cells)), np.bincount(group)
-    is_small = np.bincount(cells // n_people, minlength=len(rows)) < k
-    in_small = is_small[cells // n_people]
-    n_pairs, n_same = (rows * (rows - 1.0))[is_small].sum() / 2, (own * (own - 1.0))[in_small].sum() / 2
-    return float(n_pairs), float(n_same), row[(in_small & (own > 1))[cell]]
-
-
-def _across(columns: dict[str, _Values], people: _People) -> Iterator[Link]:
-    """Yield a link for each pair of columns with enough values in common."""
+def _across(released: Table, distinct: Mapping[str, Any], fewest: float, people: _People) -> Iterator[Link]:
+    """Yield a link for each pair of columns, given with their values, that has enough of them in common."""
     from scipy.sparse import coo_array
 
-    fewest = FEWEST_LINKED * people.n_several / 2
-    columns = {name: own for name, own in columns.items() if len(own.distinct) >= max(fewest, 2)}
-    if len(columns) < 2:
+    if len(distinct) < 2:
         return
-    keys = _keys([own.distinct for own in columns.values()])
+    keys = _keys(list(distinct.values()))
     column = np.repeat(np.arange(len(keys)), [len(own) for own in keys])
     has = coo_array((np.ones(len(column), np.int64), (np.concatenate(keys), column)))
     n_common = (has.T @ has).toarray()
-    names = list(columns)
+    names = list(distinct)
     for one, other in combinations(range(len(names)), 2):
         if n_common[one, other] >= fewest:
-            row, group = _common([columns[names[one]], columns[names[other]]])
+            row, group = _common(released, (names[one], names[other]))
             yield people.link((names[one], names[other]), "across", group, row)
 
 
-def _common(columns: Sequence[_Values]) -> tuple[Codes, Codes]:
+def _common(released: Table, names: Sequence[str]) -> tuple[Codes, Codes]:
     """Return the rows that have a value of the other column, each once for each such value, and numbers of these."""
+    columns = [_values(released[name]) for name in names]
     keys = _keys([own.distinct for own in columns])
     both = np.intersect1d(keys[0], keys[1])
     memberships = []
@@ -223,30 +215,38 @@ def _common(columns: Sequence[_Values]) -> tuple[Codes, Codes]:
     return row, group
 
 
-def _joint(columns: Sequence[_Values]) -> Codes:
-    """Return numbers of the combinations of values; a missing value is one of them."""
-    codes = [own.codes + 1 for own in columns]
-    return group_rows(codes, [int(own.max(initial=0)) + 1 for own in codes])[0]
+def _joint(released: Table, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
+    """Return numbers of the combinations of values, of which a missing one is one, and which rows have a value."""
+    has_value = np.zeros(len(released), np.bool_)
+
+    def coded(name: str) -> tuple[NDArray[Any], int]:
+        codes, distinct = _values(released[name])
+        np.logical_or(has_value, codes >= 0, out=has_value)
+        return (codes + 1).astype(code_type(len(distinct) + 1)), len(distinct) + 1
+
+    return group_rows_of(memory_given_back(map(coded, names)), len(released))[0], has_value
 
 
 def _values(column: pd.Series[Any]) -> _Values:
     is_written = not isinstance(column.dtype, np.dtype) or column.dtype.kind == "O"
     codes, distinct = pd.factorize(spelled_keys(column) if is_written else column, sort=True)
-    return _Values(codes.astype(np.int64), distinct)
+    return _Values(codes.astype(np.int64, copy=False), distinct)
 
 
 def _keys(columns: Sequence[Any]) -> list[Codes]:
     """Return numbers of values that several columns share, as numbers or as texts that may be those of numbers."""
     numbers = [_as_numbers(own) for own in columns]
     number, found = pd.factorize(np.concatenate(numbers))
-    text = pd.factorize(np.concatenate([_as_texts(own) for own in columns]))[0]
-    every = np.where(number >= 0, number, len(found) + text)
-    return np.split(every.astype(np.int64), np.cumsum([len(own) for own in columns])[:-1])
+    is_text = [np.isnan(own) for own in numbers]
+    text = pd.factorize(np.concatenate([_as_texts(*own) for own in zip(columns, is_text, strict=True)]))[0]
+    every = number.astype(np.int64, copy=False)
+    every[every < 0] = len(found) + text
+    return np.split(every, np.cumsum([len(own) for own in columns])[:-1])
 
 
-def _as_texts(distinct: Any) -> NDArray[np.object_]:
+def _as_texts(distinct: Any, is_text: NDArray[np.bool_]) -> NDArray[np.object_]:
     """Return texts as objects: an array of texts of one width has the longest for every value."""
-    values = np.asarray(distinct)
+    values = np.asarray(distinct)[is_text]
     if values.dtype != object:
         return values.astype(str).astype(object)
     return np.array([str(value) for value in values], object)
