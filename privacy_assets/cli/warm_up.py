@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from privacy_assets.anonymity.links import find_links
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.anonymize import LDiversity, anonymize
 from privacy_assets.anonymization.cut_tree import apply_cuts
@@ -60,6 +61,7 @@ def warm_up() -> WarmUp:
     began, n_before = time.monotonic(), progress.n_functions
     tables = [_make_table(seed) for seed in range(3)]
     find_unit_keys(tables[0])
+    find_links(tables[0], tables[0]["person"].to_numpy(), 3)
     _search(*tables)
     _release_and_attack(tables[0])
     _find_concepts(tables[0])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from functools import lru_cache
 from html import unescape
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ MISSING_WORDS: Final = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none"
 LONGEST_NUMBER: Final = 39
 MAY_HAVE_TEXTS: Final = "O"
 """Kind of the dtypes of texts, categories and objects."""
+SPELLED_AT_ONCE: Final = 2**16
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d{1,3})?").fullmatch
 _SHORT_COMMA = re.compile(r"([+-]?[1-9]\d{0,2}),(\d{3})").fullmatch
@@ -123,10 +125,11 @@ def keys_of_rows(keys: pd.DataFrame) -> pd.Series[Any]:
 
 def _spelled(keys: Sequence[Any], *, with_exponents: bool = False) -> list[Any] | None:
     """Return the spelling of each key; None if all are spelled so already."""
-    texts = [key for key in keys if isinstance(key, str)]
+    texts = (key for key in keys if isinstance(key, str))
     spelled = {
         key: own if own and (with_exponents or not _may_be_hexadecimal(key)) else key.strip().casefold()
-        for key, own in zip(texts, canonical_of_all(texts), strict=True)
+        for some in iter(lambda: list(islice(texts, SPELLED_AT_ONCE)), [])
+        for key, own in zip(some, canonical_of_all(some), strict=True)
         if own != key
     }
     return [spelled.get(key, key) for key in keys] if spelled else None

@@ -77,9 +77,12 @@ class UnitKey:
 
 
 def find_unit_keys(
-    table: pd.DataFrame, people: Codes | None = None, settled: Collection[str] = ()
+    table: pd.DataFrame,
+    people: Codes | None = None,
+    settled: Collection[str] = (),
+    rows: NDArray[np.bool_] | slice = slice(None),
 ) -> tuple[UnitKey, ...]:
-    """Find the columns that number people or other units with several rows, among all columns of a table.
+    """Find the columns that number people or other units with several rows, among all columns of some rows of a table.
 
     Each key is related to ``people``, the code of the person of each row, if they are given, and none is sought in the
     ``settled`` columns. Columns come before what was made of them, of each the best, and those with more facts first. A
@@ -87,7 +90,7 @@ def find_unit_keys(
     """
     random = np.random.default_rng(0)
     kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
-    read = {name: code_column(table.iloc[:, place]) for place, name in enumerate(kinds)}
+    read = {name: code_column(table.iloc[:, place][rows]) for place, name in enumerate(kinds)}
     varied = {name: own for name, own in read.items() if own.stored.max(initial=-1) > 0}
     n_numbering = max(sum(own.may_number for own in varied.values()), 1)
     compared, n_compared = list(varied), max(FEWEST_COMPARED, MOST_PAIRS // n_numbering)

@@ -280,7 +280,7 @@ def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Seque
         if table[name].nunique(dropna=False) == n_people > 1:
             yield UnitFinding(name, "superfluous", n_people, n_rows, tuple(each for each in persons if each != name))
     # Whether people share something is asked once for each person, whose rows repeat it.
-    for key in find_unit_keys(table[is_first]):
+    for key in find_unit_keys(table, rows=is_first):
         if key.has_strong_facts and key.column in persons:
             # Of digits alone it is not clear where a number ends. A column with the same number is a finding itself.
             is_number = SEPARATOR in key.made_by and not key.names
