@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
         except UnicodeEncodeError:
             broken[str(column.name)] = sum(_is_broken(value) for value in column)
             continue
-        total = _added(total, own, key)
+        for rows in _blocks(n_rows):
+            _add(total[rows], own[rows], key)
     if problems:
         raise InvalidTableError(
             f"Columns have values that cannot be compared, such as lists, counted by column: {problems}. Expected "
@@ -58,9 +59,8 @@ def hash_coded_rows(
     for place, (distinct, codes) in enumerate(columns):
         key = _key_of(seed, place)
         hash_of = _hash_cells(distinct, key.hex()[:16])
-        for begin in range(0, n_rows, ROWS_PER_BLOCK):
-            stop = min(begin + ROWS_PER_BLOCK, n_rows)
-            total[begin:stop] = _added(total[begin:stop], hash_of[codes(begin, stop)], key)
+        for rows in _blocks(n_rows):
+            _add(total[rows], hash_of[codes(rows.start, rows.stop)], key)
     return total
 
 
@@ -68,9 +68,14 @@ def _key_of(seed: int, place: int) -> bytes:
     return hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
 
 
-def _added(total: NDArray[np.uint64], own: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
+def _blocks(n_rows: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + ROWS_PER_BLOCK, n_rows)) for begin in range(0, n_rows, ROWS_PER_BLOCK))
+
+
+def _add(total: NDArray[np.uint64], own: NDArray[np.uint64], key: bytes) -> None:
+    """Add the hashes of the cells of a column to those of rows."""
     keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
-    return _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
+    total[:] = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:

@@ -168,8 +168,8 @@ def refusal(contract: TableContract, failures: list[Failure]) -> ContractError:
     return broken_contract("The table", failures, gone)
 
 
-def _require_row_by_row(contract: TableContract) -> None:
-    """Refuse checks that a batch cannot decide."""
+def checks_of_all_rows(contract: TableContract) -> dict[str, list[str]]:
+    """Return the checks that a batch cannot decide, by column."""
     schema = contract.schema
     found: dict[str, list[str]] = {}
     of_table = {"checks of the table": schema.checks, "unique": schema.unique, "rules": contract.rules}
@@ -184,7 +184,12 @@ def _require_row_by_row(contract: TableContract) -> None:
         ]
         if own:
             found[str(name)] = own
-    if found:
+    return found
+
+
+def _require_row_by_row(contract: TableContract) -> None:
+    """Refuse checks that a batch cannot decide."""
+    if found := checks_of_all_rows(contract):
         raise InvalidSettingError(
             f"The contract has checks that need the whole table, which is read in batches: {found}. Expected ranges, "
             "allowed values, patterns of text and checks with element_wise=True. Nothing was read; check the rest "
