@@ -20,8 +20,10 @@ from privacy_assets.anonymization.anonymized_table import (
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.errors import InvalidTableError
+from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.release.metrics import ANONYMITY, STATISTICS, figures_of
+from privacy_assets.storage import table
+from privacy_assets.storage.fingerprint import fingerprint
 
 CONTRACT = TableContract.from_mapping(
     {
@@ -198,6 +200,60 @@ def test_recursive_diversity_beyond_ten_is_measured_where_it_is_asked_for():
     unmeasured = verify_anonymity(anonymization.table, known, ["illness"])
     unmeasured = replace(unmeasured, k_people=unmeasured.k)
     assert "cannot be verified, because l was only measured up to 10" in models_that_fail(anonymization, unmeasured)[0]
+
+
+EVERY_TYPE = TableContract.from_mapping(
+    {
+        "one_row_per_person": True,
+        "columns": {
+            "age": {"type": "integer", "role": "quasi_identifier", "nullable": True, "min": 0, "max": 120},
+            "ward": {"type": "category", "role": "other", "nullable": True},
+            "plan": {"type": "category", "role": "other", "categories": ["free", "family", "single"]},
+            "seen": {"type": "datetime", "role": "other", "nullable": True},
+            "note": {"type": "text", "role": "other", "nullable": True},
+            "cost": {"type": "float", "role": "other", "nullable": True},
+            "is_new": {"type": "boolean", "role": "other", "nullable": True},
+        },
+    }
+)
+CHANGES = {
+    "none": {},
+    "a value out of range in one batch": {"age": pd.array([None] * 11 + [130], "Int64")},
+    "a category that is not listed": {"plan": pd.Categorical(["free"] * 11 + ["other"])},
+    "other integers": {"age": np.arange(12)},
+    "texts instead of categories": {"ward": [f"ward {i}" for i in range(12)]},
+    "a missing category": {"plan": pd.Categorical(["free"] * 11 + [None], ["free", "family", "single"])},
+    "a time zone": {"seen": pd.date_range("2024-01-01", periods=12, tz="Europe/Berlin")},
+    "nothing but missing values": {"note": pd.array([None] * 12, "str"), "cost": [np.nan] * 12},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_batches_keep_the_contract_if_the_whole_table_does(change, is_stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "ROWS_PER_BATCH", 3)
+    rows = EVERY_TYPE.admit(
+        pd.DataFrame(
+            {
+                "age": pd.array([*range(20, 26), None, None, None, 31, 32, 33], "Int64"),
+                "ward": ["a", "a", "a", "b", "b", None, "c", "c", "c", None, None, None],
+                "plan": ["free"] * 6 + ["family"] * 3 + ["single"] * 3,
+                "seen": pd.to_datetime(["2024-01-01"] * 6 + [None] * 6),
+                "note": [None] * 6 + ["x"] * 6,
+                "cost": [0.5, np.nan] * 6,
+                "is_new": pd.array([True, None, False] * 4, "boolean"),
+            }
+        )
+    )
+    anonymization = anonymize(rows, quasi_identifiers=["age"], k=2)
+    made_of = rows.assign(**CHANGES[change])
+    try:
+        expected = fingerprint(EVERY_TYPE.admit_synthetic(made_of)) == fingerprint(made_of)
+    except ContractError:
+        expected = False
+    assert expected == (change in ("none", "other integers", "texts instead of categories"))
+    given = table.store([made_of], tmp_path) if is_stored else made_of
+    assert keeps_the_contract(anonymization, EVERY_TYPE, given, None) == expected
 
 
 def test_todays_contract_is_asked_for_roles_columns_and_values():
