@@ -27,9 +27,9 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "mpucc_assessment": 30,
     "disclosure_assessment": 46,
     "synthetic_release": 33,
-    "anonymized": 42,
+    "anonymized": 18,
     "reidentification_assessment": 41,
-    "anonymized_release": 33,
+    "anonymized_release": 21,
 }
 """At the peak of a stage, for each cell of the source."""
 BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 20, MPUCC: 65, DISCLOSURE: 175}
