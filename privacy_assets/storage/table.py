@@ -164,7 +164,9 @@ class StoredTable:
 
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:
-            parts = [pq.read_table(file, columns=names, use_threads=False) for file in self._files]
+            # Not `read_table`, whose threads may still close a file while Python ends, which aborts the process.
+            opened = [pq.ParquetFile(file, pre_buffer=False) for file in self._files]
+            parts = [each.read(names, use_threads=False).select(names) for each in opened]
             frame: pd.DataFrame = pa.concat_tables(parts).to_pandas(split_blocks=True, use_threads=False)
             return frame
 
@@ -177,7 +179,9 @@ class StoredTable:
             batches = parquet.iter_batches(ROWS_PER_BATCH, columns=columns, use_threads=False)
             while (batch := _guarded(partial(next, batches, None))) is not None:
                 if batch.num_rows:
-                    yield pa.Table.from_batches([batch]).replace_schema_metadata(self.schema.metadata)
+                    table = pa.Table.from_batches([batch]).replace_schema_metadata(self.schema.metadata)
+                    # By a name, Parquet also finds those that continue it after a dot.
+                    yield table if columns is None else table.select(list(columns))
 
 
 Table: TypeAlias = pd.DataFrame | StoredTable

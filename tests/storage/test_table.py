@@ -122,3 +122,12 @@ def test_a_damaged_file_is_one_error_without_its_values(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"no table")
     with pytest.raises(UnreadableTableError, match="Materialize it again"):
         StoredTable([(tmp_path / "t.parquet").open("rb")])
+
+
+def test_names_with_dots_are_read_by_their_whole_name(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2, 3], "a.b": [4, 5, 6]})
+    stored = store([frame], tmp_path)
+    pd.testing.assert_frame_equal(stored[["a"]], frame[["a"]])
+    pd.testing.assert_frame_equal(stored[["a.b", "a"]], frame[["a.b", "a"]])
+    (batch,) = stored.batches(["a"])
+    pd.testing.assert_frame_equal(batch, frame[["a"]])
