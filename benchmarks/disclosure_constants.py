@@ -27,7 +27,7 @@ import numpy as np
 from disclosure_tables import INNOCENT, LEAKING, divided, interpolated, table_of, tables, with_copies
 from measurements import Measurements, add_json_option
 
-from privacy_assets.disclosure import pooled_records, scores
+from privacy_assets.disclosure import codes, column_set_evidence, nearest_evidence, pooled_records, scores
 from privacy_assets.disclosure.criteria import CRITERIA
 from privacy_assets.disclosure.permutation_test import adjusted_p_values, as_integers, p_values, permuted_sums
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
@@ -77,12 +77,12 @@ def families() -> dict[str, tuple[str, ...]]:
 
 def claims_by_count(records: pooled_records.PooledRecords, sets: np.ndarray) -> dict[str, np.ndarray]:
     """Return the scores of claims that rest on so many synthetic records, set by set."""
-    real, made = records.exact
+    real, made = sides = [side.take(slice(None)) for side in records.exact]
     found = {n: np.zeros(records.n_real) for n in LEAST_COUNTS[1:]}
     for own in sets:
         columns = own[own >= 0]
-        keys = [np.zeros(side.shape[1], np.int64) for side in records.exact]
-        for side, key in zip(records.exact, keys, strict=True):
+        keys = [np.zeros(side.shape[1], np.int64) for side in sides]
+        for side, key in zip(sides, keys, strict=True):
             for j in columns:
                 key *= records.n_exact[j]
                 key += side[j]
@@ -116,38 +116,41 @@ def all_scores(original: object, synthetic: object, control: object, max_known: 
             with patch.object(pooled_records, "MOST_BINS", n):
                 records = pooled_records.pool_records(frames, people)
             attack = scores.Attack(np.arange(len(records.columns)), max_known, np.arange(records.n_real))
-            found[f"singling out, {n} bins"] = scores.single_out_records(records, attack, workers)["singled_out"]
+            found[f"singling out, {n} bins"] = column_set_evidence.single_out_records(records, attack, workers)[
+                "singled_out"
+            ]
             found[f"nearest, {n} bins"] = surprising_guesses(records, attack, workers)
             if n == 20:
                 as_it_is = records
-        with patch.object(scores, "distance_codes", missing_like_the_median):
+        with patch.object(nearest_evidence, "distance_codes", missing_like_the_median):
             found["nearest, missing like the median"] = surprising_guesses(as_it_is, attack, workers)
-        found["linkability"] = scores.link_records(as_it_is, attack, workers)["linked"]
-        found["claims of 1"] = scores.count_claims_on_records(as_it_is, attack, workers)["claim_score"]
+        found["linkability"] = column_set_evidence.link_records(as_it_is, attack, workers)["linked"]
+        found["claims of 1"] = column_set_evidence.count_claims_on_records(as_it_is, attack, workers)["claim_score"]
         found |= claims_by_count(as_it_is, attack.sets)
         for penalty in PENALTIES:
-            with patch.object(scores, "EQUALITY", penalty):
-                closeness = scores.find_closest_records(as_it_is, attack, workers)["closeness"]
+            with patch.object(nearest_evidence, "EQUALITY", penalty):
+                closeness = nearest_evidence.find_closest_records(as_it_is, attack, workers)["closeness"]
             for share in SHARES if penalty == 4 else (0.5,):
                 found[f"closest {share:g} %, {penalty:g}"] = closest(closeness, share / 100)
         found["rare values"] = scores.count_rare_values(as_it_is, attack)["is_rare"].sum(axis=0)
-    made = set(map(bytes, np.ascontiguousarray(as_it_is.exact.synthetic.T)))
-    found["verbatim"] = np.array([bytes(own) in made for own in np.ascontiguousarray(as_it_is.exact.real.T)])
+    real, synthetic = (np.ascontiguousarray(side.take(slice(None)).T) for side in as_it_is.exact)
+    made = set(map(bytes, synthetic))
+    found["verbatim"] = np.array([bytes(own) in made for own in real])
     return found
 
 
-def missing_like_the_median(records: pooled_records.PooledRecords) -> tuple[pooled_records.Sides, int]:
-    codes, unit = pooled_records.distance_codes(records)
-    for side in codes:
+def missing_like_the_median(records: pooled_records.PooledRecords) -> tuple[codes.Sides, int]:
+    sides, unit = pooled_records.distance_codes(records)
+    for side in sides:
         for j in np.flatnonzero(records.is_number):
-            side[j, side[j] < 0] = unit // 2
-    return codes, unit
+            side.tables[j][side.tables[j] < 0] = unit // 2
+    return sides, unit
 
 
 def surprising_guesses(
     records: pooled_records.PooledRecords, attack: scores.Attack, workers: scores.Workers
 ) -> np.ndarray:
-    found = scores.guess_from_nearest(records, attack, workers)
+    found = nearest_evidence.guess_from_nearest(records, attack, workers)
     return CRITERIA["inference_near"].score(found, found)
 
 

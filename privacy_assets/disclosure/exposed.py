@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.coding import group_rows, group_rows_of
 from privacy_assets.columns.dependence import columns_alone
+from privacy_assets.disclosure.codes import WrittenSides
 from privacy_assets.disclosure.criteria import Criterion
-from privacy_assets.disclosure.pooled_records import PooledRecords, Sides
+from privacy_assets.disclosure.pooled_records import PooledRecords
 
 CONFIDENCE: Final = 0.95
 ONE_SIDED: Final = 1.645
@@ -124,13 +125,14 @@ def smallest_shared_cell(records: PooledRecords) -> int:
     Texts are compared as they are written, which never makes a cell larger.
     """
     written = [
-        records.as_written.get(name, Sides(real, synthetic))
+        records.as_written.get(name, WrittenSides(real, synthetic))
         for name, real, synthetic in zip(records.columns, *records.exact, strict=True)
     ]
     is_original = records.people < records.n_original_people
-    codes = [np.concatenate([own.real[is_original], own.synthetic]) for own in written]
-    cells, n_cells = group_rows(codes, [int(own.max()) + 1 for own in codes])
-    of_originals, of_synthetic = np.split(cells, [int(is_original.sum())])
+    n_original = int(is_original.sum())
+    codes = (np.concatenate([own.real[is_original], own.synthetic]) for own in written)
+    cells, n_cells = group_rows_of(((own, int(own.max()) + 1) for own in codes), n_original + records.n_synthetic)
+    of_originals, of_synthetic = np.split(cells, [n_original])
     # A person with several equal records counts once.
     pairs = np.unique(np.column_stack([of_originals, records.people[is_original]]), axis=0)
     return int(np.bincount(pairs[:, 0], minlength=n_cells)[of_synthetic].min())

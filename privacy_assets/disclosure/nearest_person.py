@@ -49,10 +49,10 @@ def find_nearest(
     rows = np.flatnonzero(np.isin(records.people, people))
     rows = rows[np.argsort(records.people[rows], kind="stable")]
     owner = np.searchsorted(people, records.people[rows]).astype(np.int32)
-    scored = records.binned.take(rows)
+    scored = records.binned.real.take(rows)
     order = np.argsort(makers, kind="stable")
     of_synthetic = np.unique(makers[order], return_inverse=True)[1].astype(np.int32)
-    synthetic = np.ascontiguousarray(records.binned.synthetic[:, order])
+    synthetic = records.binned.synthetic.take(order)
     shares = np.arange(1, len(people) + 1) / len(people)
     weight = np.rint(np.concatenate([[0.0], -np.log(shares)]) * UNITS_PER_NAT).astype(np.int64)
     n_synthetic = int(of_synthetic[-1]) + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, as_numbers, group_rows
 from privacy_assets.columns.dependence import ranks_of
 from privacy_assets.columns.unknown_values import UnknownValues
+from privacy_assets.disclosure.codes import Codes, Sides, WrittenSides
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
@@ -28,28 +29,17 @@ SCALE: Final = 1_000
 LARGEST_INT16: Final = 32_767
 
 
-class Sides(NamedTuple):
-    """One kind of codes of all real and all synthetic records, each of shape (n_columns, n_records)."""
-
-    real: NDArray[Any]
-    synthetic: NDArray[Any]
-
-    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the codes of some real records, contiguous."""
-        return np.ascontiguousarray(self.real[:, rows])
-
-
 @dataclass(frozen=True, eq=False)
 class PooledRecords:
     """Real records, originals first, and synthetic records.
 
     Attributes
     ----------
-    exact : Sides, dtype=int32
+    exact : Sides
         Codes of values; equal codes are equal values, whatever their spelling (`canonical`). Numbers are rounded, and
         times floored, to the coarsest precision that leaves the real records unchanged.
-    binned : Sides, dtype=int32
-        The same, but numbers with more than ``MOST_BINS`` values are in that many quantile bins of the real records.
+    bins : tuple of ndarray of shape (n_codes,), or None
+        Bin of each exact code of numbers with more than ``MOST_BINS`` values: that many quantiles of the real records.
     n_exact, n_binned : ndarray of shape (n_columns,), dtype=int64
         Upper bounds of the codes (exclusive).
     is_number : ndarray of shape (n_columns,), dtype=bool
@@ -64,7 +54,7 @@ class PooledRecords:
         Person of each real record, from 0, originals first.
     precision, unknown_values : mapping of str
         By column, decimals or unit if it has a precision, and the share of synthetic values that nobody has.
-    as_written : mapping of str to Sides
+    as_written : mapping of str to WrittenSides
         Codes, of shape (n_records,), of values as they are written, of columns in which some are spelled alike.
     synthetic_people : ndarray of shape (n_synthetic,), dtype=int64, or None
         Synthetic person of each synthetic record; None if it is not known.
@@ -73,7 +63,7 @@ class PooledRecords:
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
     exact: Sides
-    binned: Sides
+    bins: tuple[NDArray[np.int32] | None, ...]
     n_exact: NDArray[np.int64]
     n_binned: NDArray[np.int64]
     is_number: NDArray[np.bool_]
@@ -85,23 +75,28 @@ class PooledRecords:
     n_original_people: int
     precision: dict[str, int | str]
     unknown_values: UnknownValues
-    as_written: Mapping[str, Sides]
+    as_written: Mapping[str, WrittenSides]
     synthetic_people: NDArray[np.int64] | None = None
 
     @property
     def n_real(self) -> int:
         """Number of real records."""
-        return int(self.exact.real.shape[1])
+        return self.exact.real.n_records
 
     @property
     def n_synthetic(self) -> int:
         """Number of synthetic records."""
-        return int(self.exact.synthetic.shape[1])
+        return self.exact.synthetic.n_records
+
+    @property
+    def binned(self) -> Sides:
+        """Codes of values, with numbers of many values in bins."""
+        return self.exact.by(self.bins)
 
     @property
     def distinct(self) -> NDArray[np.int64]:
         """Positions of the distinct synthetic records: anyone can repeat records, so uniqueness is among these."""
-        groups, _ = group_rows(list(self.exact.synthetic), self.n_exact.tolist())
+        groups, _ = group_rows(self.exact.synthetic.columns, self.n_exact.tolist())
         return np.unique(groups, return_index=True)[1]
 
     def only(self, columns: Sequence[int]) -> PooledRecords:
@@ -112,8 +107,8 @@ class PooledRecords:
             self,
             columns=tuple(names),
             kinds=tuple(self.kinds[j] for j in kept),
-            exact=Sides(*(codes[kept] for codes in self.exact)),
-            binned=Sides(*(codes[kept] for codes in self.binned)),
+            exact=Sides(*(codes.only(kept) for codes in self.exact)),
+            bins=tuple(self.bins[j] for j in kept),
             n_exact=self.n_exact[kept],
             n_binned=self.n_binned[kept],
             is_number=self.is_number[kept],
@@ -128,9 +123,9 @@ class PooledRecords:
     def drawn(self, rows: NDArray[np.int64]) -> PooledRecords:
         """Return the records with some of the synthetic ones."""
         whose = None if self.synthetic_people is None else self.synthetic_people[rows]
-        written = {name: Sides(own.real, own.synthetic[rows]) for name, own in self.as_written.items()}
-        exact, binned = (Sides(own.real, own.synthetic[:, rows]) for own in (self.exact, self.binned))
-        return replace(self, exact=exact, binned=binned, as_written=written, synthetic_people=whose)
+        written = {name: own._replace(synthetic=own.synthetic[rows]) for name, own in self.as_written.items()}
+        exact = self.exact._replace(synthetic=self.exact.synthetic.of_rows(rows))
+        return replace(self, exact=exact, as_written=written, synthetic_people=whose)
 
 
 def pool_records(
@@ -155,23 +150,22 @@ def pool_records(
             "records, or round them. Nothing was assessed."
         )
     values = tuple(_values(read[name], own) for name, own in zip(columns, encoded, strict=True))
-    exact = Sides(*(np.array([own.all_spelled[side] for own in encoded], dtype=np.int32) for side in (0, 1)))
-    binned = Sides(exact.real.copy(), exact.synthetic.copy())
+    spelled = [own.all_spelled for own in encoded]
+    exact = Sides(*(Codes.of([own[side] for own in spelled]) for side in (0, 1)))
+    bins: list[NDArray[np.int32] | None] = [None] * len(columns)
     n_exact = np.array([len(own.labels) for own in encoded], np.int64)
     n_binned = n_exact.copy()
     for j, own in enumerate(values):
-        if len(own):
-            edges = _edges(own[exact.real[j]])
-            if edges is not None:
-                for side, codes in zip(binned, exact, strict=True):
-                    side[j] = _binned(own[codes[j]], edges)
-                n_binned[j] = len(edges) + 2
+        edges = _edges(own, exact.real[j]) if len(own) else None
+        if edges is not None:
+            bins[j] = _binned(own, edges).astype(np.int32)
+            n_binned[j] = len(edges) + 2
     owners = np.arange(len(pool)) if owners is None else owners
     return PooledRecords(
         columns,
         tuple(own.kind for own in encoded),
         exact,
-        binned,
+        tuple(bins),
         n_exact,
         n_binned,
         np.array([len(own) > 0 for own in values], np.bool_),
@@ -183,7 +177,11 @@ def pool_records(
         int(owners[: len(original)].max()) + 1,
         {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
         unknown_values,
-        {name: Sides(*own.codes[:2]) for name, own in zip(columns, encoded, strict=True) if own.key_of is not None},
+        {
+            name: WrittenSides(*own.codes[:2])
+            for name, own in zip(columns, encoded, strict=True)
+            if own.key_of is not None
+        },
         people.get("synthetic"),
     )
 
@@ -214,13 +212,26 @@ def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.fl
     return numbers
 
 
-def _edges(pooled: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def count_values(numbers: NDArray[np.float64], codes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the distinct numbers of all codes, ascending, and how many records have each; missing ones do not count.
+
+    ``numbers`` are those of the codes, ``codes`` those of the records.
+    """
+    is_known = ~np.isnan(numbers)
+    n_records = np.bincount(codes, minlength=len(numbers))[is_known]
+    distinct, place = np.unique(numbers[is_known], return_inverse=True)
+    return distinct, np.bincount(place, n_records, len(distinct)).astype(np.int64)
+
+
+def _edges(numbers: NDArray[np.float64], codes: NDArray[Any]) -> NDArray[np.float64] | None:
     """Return the inner edges of the bins of a column; None if it has few values, each of which is a bin."""
-    known = np.sort(pooled[~np.isnan(pooled)])
-    if len(np.unique(known)) <= MOST_BINS:
+    distinct, n_records = count_values(numbers, codes)
+    distinct, up_to = distinct[n_records > 0], np.cumsum(n_records[n_records > 0])
+    if len(distinct) <= MOST_BINS:
         return None
     # The smallest values that at least one twentieth, two twentieths, and so on of the records do not exceed.
-    return np.unique(known[-(-len(known) * np.arange(1, MOST_BINS) // MOST_BINS) - 1])
+    wanted = -(-int(up_to[-1]) * np.arange(1, MOST_BINS) // MOST_BINS)
+    return np.unique(distinct[np.searchsorted(up_to, wanted)])
 
 
 def _binned(numbers: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -236,21 +247,23 @@ def distance_codes(records: PooledRecords) -> tuple[Sides, int]:
     no category of the other side.
     """
     unit = min(SCALE, 65_535 // len(records.columns))
-    real = np.zeros(records.exact.real.shape, np.int32)
-    synthetic = np.zeros(records.exact.synthetic.shape, np.int32)
-    for j, numbers in enumerate(records.values):
-        own, other = records.exact.real[j], records.exact.synthetic[j]
-        if records.is_number[j]:
-            known = np.sort(numbers[own][~np.isnan(numbers[own])])
-            rank = np.searchsorted(known, numbers, "left") + np.searchsorted(known, numbers, "right")
-            # Half a step is rounded up.
-            place = np.where(np.isnan(numbers), -unit - 1, (rank * unit + len(known)) // (2 * max(len(known), 1)))
+    tables: list[list[NDArray[np.int32]]] = [[], []]
+    for numbers, is_number, *columns in zip(records.values, records.is_number, *records.exact, strict=True):
+        if is_number:
+            distinct, n_records = count_values(numbers, columns[0])
+            up_to = np.cumsum(n_records)
+            # Of each value, the records below it and those up to it. Half a step is rounded up.
+            rank = np.append((2 * up_to - n_records) * unit + up_to[-1:], 0) // (2 * max(int(up_to[-1:].sum()), 1))
+            place = np.where(np.isnan(numbers), -unit - 1, rank[np.searchsorted(distinct, numbers)])
+            of_sides = [place, place]
         else:
-            is_shared = np.bincount(own, minlength=records.n_exact[j]) > 0
-            is_shared &= np.bincount(other, minlength=records.n_exact[j]) > 0
-            place = np.where(is_shared, np.cumsum(is_shared), 0)
-        real[j] = place[own]
-        synthetic[j] = np.where(is_shared[other], place[other], -1) if not records.is_number[j] else place[other]
-    if real.max(initial=0) <= LARGEST_INT16:
-        real, synthetic = real.astype(np.int16), synthetic.astype(np.int16)
-    return Sides(real, synthetic), unit
+            n_codes = max(int(own.max()) for own in columns) + 1
+            is_shared = np.bincount(columns[0], minlength=n_codes) > 0
+            is_shared &= np.bincount(columns[1], minlength=n_codes) > 0
+            place = np.cumsum(is_shared)
+            of_sides = [np.where(is_shared, place, 0), np.where(is_shared, place, -1)]
+        for side, own in zip(tables, of_sides, strict=True):
+            side.append(own.astype(np.int32))
+    largest = max(int(own.max(initial=0)) for side in tables for own in side)
+    dtype = np.int16 if largest <= LARGEST_INT16 else np.int32
+    return Sides(*(codes.by(side, dtype) for codes, side in zip(records.exact, tables, strict=True))), unit

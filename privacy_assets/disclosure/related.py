@@ -81,7 +81,7 @@ class View:
     def compared(self) -> Compared:
         """The records, for the comparison of originals and controls."""
         owner = self.places[self.of_people.owner]
-        return Compared(self.records.binned.take(self.attack.rows), self.records.n_binned, owner)
+        return Compared(self.records.binned.real.take(self.attack.rows), self.records.n_binned, owner)
 
     @property
     def asked(self) -> Mapping[str, Criterion]:

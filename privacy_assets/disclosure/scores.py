@@ -15,19 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows, people_of_values
-from privacy_assets.disclosure.criteria import Criterion, Evidence, criteria_asked, number_of_closest
-from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
-from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values, nearest_distances
-from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
+from privacy_assets.disclosure.codes import Sides, WrittenSides
+from privacy_assets.disclosure.criteria import Criterion, Evidence, criteria_asked
+from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.kernels.slices import SlicePool
 
 RARE_BELOW: Final = 3
 """A value that fewer people have is rare."""
-EQUALITY: Final = 4.0
-"""Closeness of an equal value beyond that of its frequency, in nats; a copy loses it for each different value."""
-UNITS_PER_NAT: Final = 1_000
-MATCHES_AT_ONCE: Final = 32_000_000
 
 
 class Workers:
@@ -67,18 +62,24 @@ class Workers:
 
         return count
 
-    def run(self, stage: str, n: int, work: Callable[..., Any], state: Callable[[], Any] | None = None) -> list[Any]:
-        """Call ``work(begin, stop)`` for slices of ``n`` items; with ``state``, the state of the thread is first."""
-        self.begin(stage, n)
+    def spread(
+        self, n: int, work: Callable[..., Any], *arguments: Any, state: Callable[[], tuple[Any, ...]] = tuple
+    ) -> list[tuple[Any, ...]]:
+        """Call ``work(begin, stop, *arguments)`` for slices of ``n`` items; the state of the thread is last."""
 
-        def task(slices: Iterator[tuple[int, int]]) -> Any:
-            own = state() if state is not None else None
+        def task(slices: Iterator[tuple[int, int]]) -> tuple[Any, ...]:
+            own = state()
             for begin, stop in slices:
-                work(*(() if state is None else (own,)), begin, stop)
+                work(begin, stop, *arguments, *own)
                 self.at = self.at._replace(n_done=self.at.n_done + stop - begin)
             return own
 
         return self.pool.run(n, task)
+
+    def run(self, stage: str, n: int, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do the same as a stage of its own."""
+        self.begin(stage, n)
+        self.spread(n, work, *arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,121 +151,6 @@ def score_records(asked: Iterable[Criterion], own: Evidence, whole: Evidence) ->
     return np.column_stack([np.asarray(each.score(own, whole), np.float64) for each in asked])
 
 
-def single_out_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
-    """Return whether each record is ``singled_out``, of shape (n_scored,)."""
-    sets, codes = attack.sets, records.binned
-    synthetic = np.ascontiguousarray(codes.synthetic[:, records.distinct])
-    scored, singled_out = codes.take(attack.rows), np.zeros(len(attack.rows), np.uint8)
-
-    def work(begin: int, stop: int) -> None:
-        single_out(sets, begin, stop, scored, codes.real, synthetic, records.n_binned, records.people, singled_out)
-
-    workers.run("singling out", len(sets), work)
-    return {"singled_out": singled_out}
-
-
-def link_records(records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None) -> Evidence:
-    """Return whether each record is ``linked``, of shape (n_scored,)."""
-    synthetic = np.ascontiguousarray(records.exact.synthetic[:, records.distinct])
-    sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
-    # Known columns are renumbered, so that they fit into a word.
-    number = np.zeros(len(records.columns), np.uint64)
-    number[attack.known] = np.arange(len(attack.known), dtype=np.uint64)
-    bits = np.where(sets >= 0, np.left_shift(np.uint64(1), number[sets]), np.uint64(0))
-    columns_of_set = np.bitwise_or.reduce(bits, axis=1)
-    n_at_once = max(MATCHES_AT_ONCE // len(sets), 1)
-    for first in range(0, len(attack.rows), n_at_once):
-        scored = records.exact.take(attack.rows[first : first + n_at_once])
-        matches = np.empty((len(sets), scored.shape[1]), np.int32)
-        own = np.zeros(scored.shape[1], np.uint8)
-
-        def match(begin: int, stop: int, scored: Any = scored, matches: Any = matches) -> None:
-            match_uniquely(sets, begin, stop, scored, synthetic, records.n_exact, matches)
-
-        def compare(begin: int, stop: int, matches: Any = matches, own: Any = own) -> None:
-            link(matches, columns_of_set, begin, stop, own)
-
-        workers.run("matching", len(sets), match)
-        workers.run("linking", len(own), compare)
-        linked[first : first + len(own)] = own
-    return {"linked": linked}
-
-
-def count_claims_on_records(
-    records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
-) -> Evidence:
-    """Count claims on the values of each record.
-
-    ``claim_score``, of shape (n_scored,), is right claims beyond the precision of such claims; ``n_claims`` and
-    ``n_right`` are of shape (n_columns, n_scored), and ``precision``, the share of right claims among all records,
-    (n_sets, n_columns).
-    """
-    sets, scored = attack.sets, records.exact.take(attack.rows)
-    is_given = whole is not None
-    shares = np.zeros((len(sets), len(records.columns))) if whole is None else whole["precision"]
-
-    def state() -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        return np.zeros(scored.shape[1], np.int64), np.zeros(scored.shape, np.int32), np.zeros(scored.shape, np.int32)
-
-    tables = scored, records.exact.synthetic, records.n_exact, shares, is_given
-
-    def work(own: Any, begin: int, stop: int) -> None:
-        count_claims(sets, begin, stop, *tables, *own)
-
-    found = workers.run("claims", len(sets), work, state)
-    score, n_claims, n_right = (sum(own[i] for own in found) for i in range(3))
-    return {"claim_score": score / ONE, "n_claims": n_claims, "n_right": n_right, "precision": shares}
-
-
-def guess_from_nearest(
-    records: PooledRecords, attack: Attack, workers: Workers, whole: Evidence | None = None
-) -> Evidence:
-    """Return the probability that the nearest record guesses each value right: ``guessed``, (n_columns, n_scored).
-
-    If it is also asked who is missing, the ``relative_distance``, of shape (n_scored,), is the logarithm of the
-    distance to the nearest synthetic record, plus one unit, minus that of the distance to the nearest record of another
-    real person.
-    """
-    codes, unit = distance_codes(records)
-    is_known = np.zeros(len(records.columns), np.bool_)
-    is_known[attack.known] = True
-    real, values = codes.take(attack.rows), records.binned.take(attack.rows)
-    right, to_synthetic = np.zeros(values.shape), np.empty(len(attack.rows), np.int64)
-
-    columns = records.is_number, is_known, unit
-
-    def work(begin: int, stop: int) -> None:
-        made = records.binned.synthetic
-        guess_values(begin, stop, real, codes.synthetic, *columns, values, made, right, to_synthetic)
-
-    workers.run("guessing", len(attack.rows), work)
-    if whole is not None or attack.is_counted:
-        return {"guessed": right}
-
-    person, rows = records.people[attack.rows], np.argsort(records.people, kind="stable")
-
-    def distance(
-        stage: str, real: NDArray[Any], others: NDArray[Any], owners: tuple[Any, NDArray[np.int64]]
-    ) -> NDArray[np.int64]:
-        found = np.empty(len(attack.rows), np.int64)
-
-        def work(begin: int, stop: int) -> None:
-            nearest_distances(begin, stop, real, others, records.is_number, unit, *owners, rows, found)
-
-        workers.run(stage, len(found), work)
-        return found
-
-    if not is_known.all():
-        of_nobody = np.zeros_like(person), np.zeros(2, np.int64)
-        to_synthetic = distance("nearest synthetic record", real, codes.synthetic, of_nobody)
-    # Categories that only real people have equal no synthetic one, but differ from each other.
-    among_real = np.where(records.is_number[:, None], codes.real, records.exact.real)
-    first = np.searchsorted(records.people[rows], np.arange(records.n_people + 1))
-    own = np.ascontiguousarray(among_real[:, attack.rows])
-    to_others = distance("nearest other person", own, among_real, (person, first))
-    return {"guessed": right, "relative_distance": np.log(to_synthetic + 1) - np.log(to_others + 1)}
-
-
 def find_agreement(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
     """Find synthetic records that have what an attacker knows of a person together with a named column.
 
@@ -286,51 +172,6 @@ def find_agreement(records: PooledRecords, attack: Attack, *_: object) -> Eviden
     return {"agreed": agreed, "agreement": agreement}
 
 
-def find_closest_records(
-    records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None
-) -> Evidence:
-    """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,), and how many count as closest."""
-    n_columns = len(records.columns)
-    counts = np.arange(1, records.n_real + 1)
-    weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
-    weights = np.concatenate([weights[:1], weights])
-    places = Sides(records.exact.real.copy(), records.exact.synthetic.copy())
-    equal = np.zeros((n_columns, len(attack.rows)), np.int32)
-    grids, below = [np.zeros(0)], [np.zeros(0, np.int64)]
-    bins = np.full(places.synthetic.shape, MISSING_BIN, np.uint8)
-    first_of_bin, n_bins = np.zeros((n_columns, MISSING_BIN + 1), np.int64), np.zeros(n_columns, np.int64)
-    for j, numbers in enumerate(records.values):
-        if records.is_number[j]:
-            grid = np.unique(numbers[~np.isnan(numbers)])
-            place = np.where(np.isnan(numbers), -1, np.searchsorted(grid, numbers))
-            for side, codes in zip(places, records.exact, strict=True):
-                side[j] = place[codes[j]]
-            edges = np.unique(np.linspace(0, len(grid), min(len(grid), MISSING_BIN) + 1).astype(np.int64))
-            n_bins[j] = len(edges) - 1
-            first_of_bin[j, : len(edges)] = edges
-            bin_of_place = np.append(np.searchsorted(edges, np.arange(len(grid)), side="right") - 1, MISSING_BIN)
-            bins[j] = bin_of_place[places.synthetic[j]]
-        else:
-            grid = np.zeros(0)
-        n_with = np.bincount(places.real[j] + 1, minlength=max(len(grid), records.n_exact[j]) + 1)
-        equal[j] = weights[n_with[places.real[j, attack.rows] + 1]] + round(EQUALITY * UNITS_PER_NAT)
-        grids.append(grid)
-        below.append(np.concatenate([[0], np.cumsum(n_with[1 : len(grid) + 1])]))
-    first_of_grid = np.cumsum([len(grid) for grid in grids])
-    all_grids, all_below = np.concatenate(grids), np.concatenate(below)
-    real, closeness = places.take(attack.rows), np.zeros(len(attack.rows), np.int32)
-
-    by_grid = equal, weights, all_grids, all_below, first_of_grid
-    by_bin = bins, first_of_bin, n_bins
-
-    def work(begin: int, stop: int) -> None:
-        find_closest(begin, stop, real, places.synthetic, records.is_number, *by_grid, *by_bin, closeness)
-
-    workers.run("near copies", len(attack.rows), work)
-    n_closest = number_of_closest(len(attack.rows), records.n_original_people / records.n_people)
-    return {"closeness": closeness, "n_closest": np.array(n_closest)}
-
-
 def count_rare_values(records: PooledRecords, attack: Attack, *_: object) -> Evidence:
     """Return ``is_rare``, (n_columns, n_scored): whether a value is rare, and some synthetic record has it.
 
@@ -340,7 +181,7 @@ def count_rare_values(records: PooledRecords, attack: Attack, *_: object) -> Evi
     for j, kind in enumerate(records.kinds):
         if kind == "boolean":
             continue
-        readings = [Sides(records.exact.real[j], records.exact.synthetic[j])]
+        readings = [WrittenSides(records.exact.real[j], records.exact.synthetic[j])]
         readings += [own for name, own in records.as_written.items() if name == records.columns[j]]
         for real, synthetic in readings:
             n_people = people_of_values(real, int(records.n_exact[j]), records.people)
@@ -355,12 +196,8 @@ def plant_copies(
     records: PooledRecords, rows: Sequence[int] | NDArray[np.int64], places: Sequence[int] | NDArray[np.int64]
 ) -> PooledRecords:
     """Replace synthetic records by copies of real ones; those of a real person belong to one new synthetic person."""
-    sides = []
-    for codes in (records.exact, records.binned):
-        synthetic = codes.synthetic.copy()
-        synthetic[:, places] = codes.real[:, rows]
-        sides.append(Sides(codes.real, synthetic))
+    real, synthetic = records.exact
     people = None if records.synthetic_people is None else records.synthetic_people.copy()
     if people is not None:
         people[places] = people.max() + 1 + records.people[rows]
-    return replace(records, exact=sides[0], binned=sides[1], synthetic_people=people)
+    return replace(records, exact=Sides(real, synthetic.replaced(places, real, rows)), synthetic_people=people)

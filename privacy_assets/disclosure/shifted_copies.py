@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.coding import group_rows_of
 from privacy_assets.disclosure.criteria import Evidence
 from privacy_assets.disclosure.kernels.differences import count_beyond_opposite, write_differences
 from privacy_assets.disclosure.pooled_records import PooledRecords
@@ -31,21 +32,22 @@ def count_shared_differences(records: PooledRecords, attack: Attack, workers: Wo
     is_subtracted = records.is_number & (_numbers_of_values(records) >= FEWEST_VALUES)
     subtracted = np.flatnonzero(is_subtracted)
     n = len(attack.rows)
-    real, made = records.exact.take(attack.rows), records.exact.synthetic
-    # Others must be equal, and missing values are subtracted from missing ones.
-    parts = [np.concatenate([real[j], made[j]]) for j in np.flatnonzero(~is_subtracted)]
-    sizes = records.n_exact[~is_subtracted].tolist()
-    for j in subtracted:
-        parts.append(np.concatenate([real[j], made[j]]) == records.missing[j])
-        sizes.append(2)
-    groups, n_groups = group_rows([own.astype(np.int64) for own in parts], sizes)
+    real, made = records.exact.real.take(attack.rows), records.exact.synthetic
+
+    def parts() -> Iterator[tuple[NDArray[Any], int]]:
+        # Others must be equal, and missing values are subtracted from missing ones.
+        for j, is_asked in enumerate(is_subtracted):
+            codes = np.concatenate([real[j].astype(made[j].dtype), made[j]])
+            yield (codes == records.missing[j], 2) if is_asked else (codes, int(records.n_exact[j]))
+
+    groups, n_groups = group_rows_of(parts(), n + records.n_synthetic)
     of_real, of_made = groups[:n], groups[n:]
     rows, columns, share = _compared(records, attack, of_real, of_made, n_groups)
     found = np.zeros(n, np.int64)
     if len(subtracted) and len(rows) and len(columns):
         rows = rows[np.argsort(records.people[attack.rows[rows]], kind="stable")]
         columns = columns[np.argsort(of_made[columns], kind="stable")]
-        both = real[:, rows], np.ascontiguousarray(made[:, columns])
+        both = real[:, rows], made.take(columns)
         numbers = [np.array([_whole_numbers(records, j)[codes[j]] for j in subtracted]) for codes in both]
         first = np.searchsorted(of_made[columns], np.arange(n_groups + 1))[of_real[rows] + np.array([[0], [1]])]
         # Odd multipliers, which mix the bits of a difference into one number.

@@ -21,7 +21,7 @@ STEEPEST: Final = 40.0
 
 def count_shared(records: PooledRecords) -> tuple[int, bool]:
     """Count the controls whose records are all those of an original, as `count_alike`."""
-    return count_alike(list(records.exact.real), records.n_exact.tolist(), records.people, records.n_original_people)
+    return count_alike(records.exact.real.columns, records.n_exact.tolist(), records.people, records.n_original_people)
 
 
 def count_alike(
@@ -91,7 +91,7 @@ def compare_sides(
 ) -> NDArray[np.float64]:
     """Test by permutation whether values have the same distribution among originals and controls, by column."""
     people, owner = np.unique(records.people[rows], return_inverse=True)
-    compared = Compared(records.binned.take(rows), records.n_binned, owner)
+    compared = Compared(records.binned.real.take(rows), records.n_binned, owner)
     return compare_tables([compared], people < records.n_original_people, n_permutations, rng, on_done)
 
 
@@ -151,7 +151,7 @@ def require_usable(records: PooledRecords) -> None:
             f"There are too few people: {small}. Expected at least {FEWEST_PEOPLE} on each side, because otherwise "
             "most leaks go unnoticed. Keep more records as control. Nothing was assessed."
         )
-    if (records.exact.real == records.exact.real[:, :1]).all():
+    if all(own.min() == own.max() for own in records.exact.real):
         raise InvalidTableError(
             f"All {records.n_real} originals and controls are equal in all columns, so nobody can be distinguished. "
             "Expected columns with several values. Nothing was assessed."

@@ -1,6 +1,7 @@
 """The nearest synthetic record of each real record: by Gower's distance, and by how surprising its agreement is.
 
-Both compare all pairs, column by column over many synthetic records at once, in integers, so that ties are exact.
+Both compare all pairs, column by column over many records at once, in integers, so that ties are exact. Records are
+compared in blocks, in any order; what was found in some is kept in arrays that are modified in place.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from privacy_assets.kernels.sorting import place_in
 
 BLOCK = 4096
 """Synthetic records that are compared at once, so that their sums stay in the nearest cache."""
-SMALL_BLOCK = 1024
-"""The same number for comparisons in which the results of one block save work in the next."""
-FEW = 8
-"""Records are examined one by one if at most one in this many remains."""
-MISSING_BIN = 255
+SPARE_BITS = 4
+UNITS_PER_BIT, BITS_OF_ONE = 1 << (23 - SPARE_BITS), 127 << (23 - SPARE_BITS)
+MOST_NATS = 80
+"""Of a product, so that no float is too small for it."""
+SLACK = 0.001
+"""Rounding of products, at most, in bits."""
 STRETCH = 128
 """Synthetic records that are searched together, if the smallest distance among them is small enough."""
 LARGEST_DISTANCE = 65_535
@@ -64,61 +66,59 @@ def guess_values(
     begin: int,
     stop: int,
     real: NDArray[np.integer],
-    synthetic: NDArray[np.integer],
+    block: NDArray[np.integer],
     is_number: NDArray[np.bool_],
     is_known: NDArray[np.bool_],
     unit: int,
     real_values: NDArray[np.int32],
-    synthetic_values: NDArray[np.int32],
-    right: NDArray[np.float64],
+    values: NDArray[np.int32],
     nearest: NDArray[np.int64],
+    least: NDArray[np.int32],
+    n_nearest: NDArray[np.int32],
+    n_right: NDArray[np.int32],
 ) -> None:
     """Guess each value of real records from the nearest synthetic record on the other known columns.
 
     Parameters
     ----------
-    real, synthetic : ndarray of shape (n_columns, n_records), int16 or int32
-        Numbers as positions from 0 to ``unit``, and ``-unit - 1`` for missing ones; other values as codes. The distance
-        of a column that ``is_number`` is that of positions, at most ``unit``; otherwise ``unit`` unless values are
-        equal.
+    real, block : ndarray of shape (n_columns, n_records), int16 or int32
+        Real records from ``begin`` to ``stop`` are compared with a block of synthetic ones. Numbers as positions from 0
+        to ``unit``, and ``-unit - 1`` for missing ones; other values as codes. The distance of a column that
+        ``is_number`` is that of positions, at most ``unit``; otherwise ``unit`` unless values are equal.
     unit : int
         Largest distance of a column; the distance over all columns is at most `LARGEST_DISTANCE` (not checked here).
-    real_values, synthetic_values : ndarray of shape (n_columns, n_records), dtype=int32
+    real_values, values : ndarray of shape (n_columns, n_records), dtype=int32
         A guess is right if these are equal.
-    right : ndarray of shape (n_columns, n_real), dtype=float64, modified in place
-        Probability that the guess is right, if one of the nearest records is chosen at random.
-    nearest : ndarray of shape (n_real,), dtype=int64, modified in place
-        Distance of the nearest synthetic record on all known columns.
+    nearest : ndarray of shape (n_real,), dtype=int64
+        Distance of the nearest synthetic record on all known columns; it begins with `LARGEST_DISTANCE`.
+    least, n_nearest, n_right : ndarray of shape (n_real, n_columns), dtype=int32
+        Smallest distance without each column, the number of records with it, and of those with the right value. They
+        begin with `LARGEST_DISTANCE` and zeros.
 
     Notes
     -----
     Without one column, a record is nearer by at most ``unit``. So only records whose distance on all columns exceeds
     the smallest by at most that are examined column by column.
     """
-    n_columns, n_synthetic = synthetic.shape
+    n_columns, n_synthetic = block.shape
     step = np.uint16(unit)
-    n_rows = stop - begin
-    best = np.full((n_rows, n_columns), LARGEST_DISTANCE, np.int64)
-    n_nearest = np.zeros((n_rows, n_columns), np.int64)
-    n_right = np.zeros((n_rows, n_columns), np.int64)
     near = np.empty(BLOCK, np.int32)
-    nearest[begin:stop] = LARGEST_DISTANCE
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
         total = np.empty(end - start, np.uint16)
-        for row in range(n_rows):
-            x = begin + row
+        for x in range(begin, stop):
             total[:] = 0
             for j in range(n_columns):
                 if is_known[j]:
-                    _add_distances(total, synthetic[j, start:end], real[j, x], is_number[j], step)
-            least, limit = np.int64(_least(total)), 0
-            nearest[x] = min(nearest[x], least)
+                    _add_distances(total, block[j, start:end], real[j, x], is_number[j], step)
+            here = np.int64(_least(total))
+            limit = np.int64(0)
+            nearest[x] = min(nearest[x], here)
             for j in range(n_columns):
-                limit = max(limit, min(best[row, j], least) + (unit if is_known[j] else 0))
-            n_near = _find_below(total, limit, near) if least <= limit else 0
+                limit = max(limit, min(np.int64(least[x, j]), here) + (unit if is_known[j] else 0))
+            n_near = _find_below(total, int(limit), near) if here <= limit else 0
             for j in range(n_columns):
-                column, own = synthetic[j, start:end], real[j, x]
+                column, own = block[j, start:end], real[j, x]
                 for k in range(n_near):
                     i = near[k]
                     rest = np.int64(total[i])
@@ -126,17 +126,14 @@ def guess_values(
                         rest -= min(abs(np.int64(column[i]) - own), unit)
                     elif is_known[j] and column[i] != own:
                         rest -= unit
-                    if rest > best[row, j]:
+                    if rest > least[x, j]:
                         continue
-                    if rest < best[row, j]:
-                        best[row, j] = rest
-                        n_nearest[row, j] = 0
-                        n_right[row, j] = 0
-                    n_nearest[row, j] += 1
-                    n_right[row, j] += synthetic_values[j, start + i] == real_values[j, x]
-    for row in range(n_rows):
-        for j in range(n_columns):
-            right[j, begin + row] = n_right[row, j] / n_nearest[row, j]
+                    if rest < least[x, j]:
+                        least[x, j] = rest
+                        n_nearest[x, j] = 0
+                        n_right[x, j] = 0
+                    n_nearest[x, j] += 1
+                    n_right[x, j] += values[j, start + i] == real_values[j, x]
 
 
 @kernel
@@ -144,29 +141,29 @@ def nearest_distances(
     begin: int,
     stop: int,
     real: NDArray[np.integer],
-    others: NDArray[np.integer],
+    block: NDArray[np.integer],
     is_number: NDArray[np.bool_],
     unit: int,
-    person: NDArray[np.integer],
-    first_row: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    own_rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    end_of_own: NDArray[np.int64],
     found: NDArray[np.int64],
 ) -> None:
-    """Find Gower's distance of records to the nearest of others, except those of the same person.
+    """Find Gower's distance of records to the nearest of a block, except those of the same person.
 
-    The codes are those of `guess_values`. Others that belong to the ``person`` of each record, of shape (n_real,), are
-    ``rows[first_row[person] : first_row[person + 1]]``, ascending. ``found``, of shape (n_real,), is modified in place.
+    The codes are those of `guess_values`. The records of the block that belong to the person of a real record x are
+    ``own_rows[first[x] : end_of_own[x]]``, ascending. ``found``, of shape (n_real,), begins with `LARGEST_DISTANCE`,
+    and is modified in place.
     """
-    n_others, step = others.shape[1], np.uint16(unit)
-    found[begin:stop] = LARGEST_DISTANCE
+    n_others, step = block.shape[1], np.uint16(unit)
     for start in range(0, n_others, BLOCK):
         end = min(start + BLOCK, n_others)
         total = np.empty(end - start, np.uint16)
         for x in range(begin, stop):
             total[:] = 0
-            for j in range(len(others)):
-                _add_distances(total, others[j, start:end], real[j, x], is_number[j], step)
-            own = rows[first_row[person[x]] : first_row[person[x] + 1]]
+            for j in range(len(block)):
+                _add_distances(total, block[j, start:end], real[j, x], is_number[j], step)
+            own = own_rows[first[x] : end_of_own[x]]
             for k in range(place_in(own, start), len(own)):
                 if own[k] >= end:
                     break
@@ -218,62 +215,55 @@ def _weight(
 
 
 @part
-def _write_weights(
-    grid: NDArray[np.float64],
-    below: NDArray[np.int64],
-    weights: NDArray[np.int32],
-    own: int,
-    own_weight: int,
-    found: NDArray[np.int32],
+def _multiply_equal(product: NDArray[np.float32], values: NDArray[np.int32], own: int, factor: np.float32) -> None:
+    for i in range(len(product)):
+        product[i] = product[i] * factor if values[i] == own else product[i]
+
+
+@part
+def _multiply_between(
+    product: NDArray[np.float32],
+    middles: NDArray[np.float32],
+    own: np.float32,
+    factor: np.float32,
+    per_record: np.float32,
 ) -> None:
-    """Write the weights of all numbers of a grid, as `_weight` returns them; the other end moves with the number."""
-    value, end = grid[own], len(grid) - 1
-    found[own] = own_weight
-    first = own
-    for other in range(own + 1, end + 1):
-        distance, last = grid[other] - value, other
-        while first > 0 and value - grid[first - 1] <= distance:
-            first -= 1
-        while last < end and grid[last + 1] - value <= distance:
-            last += 1
-        found[other] = weights[below[last + 1] - below[first]]
-    last = own
-    for other in range(own - 1, -1, -1):
-        distance, first = value - grid[other], other
-        while last < end and grid[last + 1] - value <= distance:
-            last += 1
-        while first > 0 and value - grid[first - 1] <= distance:
-            first -= 1
-        found[other] = weights[below[last + 1] - below[first]]
+    """Multiply by the share of the real records between two numbers, all on one side, or by a factor if they are equal.
+
+    No fewer are at most as far away. Missing numbers are at infinity, farther than all.
+    """
+    for i in range(len(product)):
+        share = max(abs(middles[i] - own) * per_record, per_record)
+        share = min(share, np.float32(1))
+        product[i] *= factor if middles[i] == own else share
 
 
 @part
-def _count_above(total: NDArray[np.int32], limit: int) -> int:
-    n_above, least = np.int32(0), np.int32(limit)
+def _add_logarithms(product: NDArray[np.float32], bits: NDArray[np.int32], total: NDArray[np.int32]) -> None:
+    """Add the binary logarithms of products, in `UNITS_PER_BIT`, never too large, and set the products to 1.
+
+    The bits of a float, ``bits``, are its logarithm with a straight line between powers of two.
+    """
     for i in range(len(total)):
-        n_above += total[i] > least
-    return int(n_above)
+        total[i] += (bits[i] >> SPARE_BITS) - BITS_OF_ONE
+    product[:] = 1
 
 
 @part
-def _find_above(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) -> int:
-    """Write the positions of totals above a limit, and return how many there are."""
+def _find_least(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) -> int:
+    """Write the positions of totals below a limit, and return how many there are."""
     n_found = 0
-    for i in range(len(total)):
-        found[n_found] = i
-        n_found += total[i] > limit
+    for start in range(0, len(total), STRETCH):
+        stretch = total[start : min(start + STRETCH, len(total))]
+        n_below = np.int32(0)
+        for i in range(len(stretch)):
+            n_below += np.int32(stretch[i] < limit)
+        if n_below:
+            for i in range(len(stretch)):
+                if stretch[i] < limit:
+                    found[n_found] = start + i
+                    n_found += 1
     return n_found
-
-
-@part
-def _sort_descending(values: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """Write the positions of a few values, the largest values first."""
-    for j in range(len(values)):
-        place = j
-        while place > 0 and values[order[place - 1]] < values[j]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = j
 
 
 @kernel
@@ -281,26 +271,26 @@ def find_closest(
     begin: int,
     stop: int,
     real: NDArray[np.int32],
-    synthetic: NDArray[np.int32],
+    block: NDArray[np.int32],
     is_number: NDArray[np.bool_],
     equal_weights: NDArray[np.int32],
     weights: NDArray[np.int32],
     grids: NDArray[np.float64],
     below: NDArray[np.int64],
     first_of_grid: NDArray[np.int64],
-    bins: NDArray[np.uint8],
-    first_of_bin: NDArray[np.int64],
-    n_bins: NDArray[np.int64],
+    units: float,
+    real_middles: NDArray[np.float32],
+    middles: NDArray[np.float32],
     closeness: NDArray[np.int32],
 ) -> None:
-    """Find how close the closest synthetic record is to each real one.
+    """Find how close the closest record of a block is to each real one.
 
     The closeness of two records is the sum of a weight over the columns, which is large if few real people are at most
     as far away. For values that are not numbers, and for missing values, only equality counts.
 
     Parameters
     ----------
-    real, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
+    real, block : ndarray of shape (n_columns, n_records), dtype=int32
         Numbers as positions in the grid of their column, -1 for missing ones; other values as codes.
     equal_weights : ndarray of shape (n_columns, n_real), dtype=int32
         Weight of a value equal to that of the real record.
@@ -310,93 +300,64 @@ def find_closest(
         Distinct numbers of all columns, ascending in each, and the number of real records below each (see `_weight`;
         one more entry per column); ``first_of_grid[j]`` is where the grid of column j begins, ``below`` one later for
         each column before.
-    bins, first_of_bin, n_bins
-        Bin of each number, an interval of the grid, `MISSING_BIN` for missing ones; position in the grid at which each
-        bin of a column begins, and after the last one the length of the grid; bins of each column, at most 255.
+    real_middles, middles : ndarray of shape (n_columns, n_records), dtype=float32
+        Of numbers, the number of real records with smaller ones, and half of those with equal ones; infinity for
+        missing ones.
     closeness : ndarray of shape (n_real,), dtype=int32, modified in place
-        The largest sum.
+        The largest sum; it begins with -1.
 
     Notes
     -----
-    First, numbers with more than 255 values count by their bin, with at least the weight of its closest value. Only
-    records that could then be the closest are computed exactly. The columns that can weigh most come first, and as soon
-    as only few records could be closer than the closest so far, only those are examined.
+    A weight is the rounded logarithm of a share of the people, in ``units`` per nat. First, all records are compared by
+    the product of the shares, or of smaller ones that cost less: of numbers, the share of the real records between
+    them. Only records that could then be the closest are computed exactly.
     """
-    n_columns, n_synthetic = synthetic.shape
-    in_bin = np.zeros((n_columns, 256), np.int32)
-    total = np.empty(SMALL_BLOCK, np.int32)
-    # One more than there are records, because the last one is written before it is judged.
-    found = np.empty(SMALL_BLOCK + 1, np.int32)
-    is_rough = np.zeros(n_columns, np.bool_)
-    for j in range(n_columns):
-        n_values = first_of_grid[j + 1] - first_of_grid[j]
-        is_rough[j] = is_number[j] and n_bins[j] < n_values
-    largest, order = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
-    largest_after = np.zeros(n_columns + 1, np.int64)
-    for x in range(begin, stop):
-        n_weighted = 0
-        for j in range(n_columns):
-            own = real[j, x]
-            largest[j] = -1
-            if not is_number[j] or own < 0:
-                continue
-            n_weighted += 1
-            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
-            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-            if not is_rough[j]:
-                _write_weights(grid, people, weights, own, equal_weights[j, x], in_bin[j])
-            else:
-                for b in range(n_bins[j]):
-                    low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
-                    if low <= own <= high:
-                        in_bin[j, b] = equal_weights[j, x]
-                    # Fewer people are between than on both sides, so the weight is at least as large.
-                    elif low > own:
-                        in_bin[j, b] = weights[people[low + 1] - people[own]]
-                    else:
-                        in_bin[j, b] = weights[people[own + 1] - people[high]]
-            for b in range(n_bins[j]):
-                largest[j] = max(largest[j], in_bin[j, b])
-        _sort_descending(largest, order)
-        largest_after[n_weighted] = 0
-        for c in range(n_weighted - 1, -1, -1):
-            largest_after[c] = largest_after[c + 1] + largest[order[c]]
-        best = np.int64(-1)
-        for start in range(0, n_synthetic, SMALL_BLOCK):
-            n = min(SMALL_BLOCK, n_synthetic - start)
-            total[:n] = 0
+    n_columns, n_synthetic = block.shape
+    product, total, found = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    bits = product.view(np.int32)
+    n_records, bits_per_unit = len(weights) - 1, 1 / (units * np.log(2))
+    per_record = np.float32(1 / n_records)
+    for start in range(0, n_synthetic, BLOCK):
+        end = min(start + BLOCK, n_synthetic)
+        n = end - start
+        for x in range(begin, stop):
+            product[:n], total[:n], nats = 1, 0, 0.0
             for j in range(n_columns):
-                if largest[j] < 0:
-                    values, own, weight = synthetic[j, start : start + n], real[j, x], equal_weights[j, x]
-                    for i in range(n):
-                        total[i] += weight if values[i] == own else np.int32(0)
-            n_done = 0
-            n_left = _count_above(total[:n], best - largest_after[0])
-            while n_done < n_weighted and n_left * FEW > n:
-                of_bins, own_bins = in_bin[order[n_done]], bins[order[n_done], start : start + n]
-                for i in range(n):
-                    total[i] += of_bins[own_bins[i]]
-                n_done += 1
-                n_left = _count_above(total[:n], best - largest_after[n_done])
-            if n_left == 0:
-                continue
-            n_left = _find_above(total[:n], best - largest_after[n_done], found)
-            for k in range(n_left):
-                i = start + found[k]
-                exact = np.int64(total[found[k]])
-                for c in range(n_done, n_weighted):
-                    if exact + largest_after[c] <= best:
-                        break
-                    exact += in_bin[order[c], bins[order[c], i]]
-                if exact <= best:
-                    continue
-                for j in range(n_columns):
-                    own, other = real[j, x], synthetic[j, i]
-                    if is_rough[j] and own >= 0 and other >= 0 and own != other:
-                        grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
-                        people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-                        exact += _weight(grid, people, weights, own, other) - in_bin[j, bins[j, i]]
-                        if exact <= best:
-                            break
-                best = max(best, exact)
-        closeness[x] = best
+                own_nats = equal_weights[j, x] / units
+                nats += own_nats
+                if nats > MOST_NATS:
+                    _add_logarithms(product[:n], bits[:n], total[:n])
+                    nats = own_nats
+                factor = np.float32(np.exp(-own_nats))
+                if is_number[j] and real[j, x] >= 0:
+                    _multiply_between(product[:n], middles[j, start:end], real_middles[j, x], factor, per_record)
+                else:
+                    _multiply_equal(product[:n], block[j, start:end], real[j, x], factor)
+            _add_logarithms(product[:n], bits[:n], total[:n])
+            best = np.int64(closeness[x])
+            # Without any, the record that seems closest comes first, so that few others could be closer.
+            for is_whole in range(0 if best < 0 else 1, 2):
+                # Rounding changes each weight by at most half a unit.
+                limit = (n_columns - best) * bits_per_unit + SLACK
+                if is_whole:
+                    n_found = _find_least(total[:n], int(np.ceil(limit * UNITS_PER_BIT)), found)
+                else:
+                    found[0], n_found = np.argmin(total[:n]), 1
+                for k in range(n_found):
+                    i = found[k]
+                    exact, rest = np.int64(0), total[i] / UNITS_PER_BIT
+                    for j in range(n_columns):
+                        own, other = real[j, x], block[j, start + i]
+                        if own == other:
+                            exact += equal_weights[j, x]
+                        elif is_number[j] and own >= 0 and other >= 0:
+                            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
+                            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
+                            weight = _weight(grid, people, weights, own, other)
+                            exact += weight
+                            between = max(abs(middles[j, start + i] - real_middles[j, x]), np.float32(1))
+                            rest -= weight * bits_per_unit + np.log2(between / n_records)
+                            if rest > limit:
+                                break
+                    best = max(best, exact)
+            closeness[x] = best
