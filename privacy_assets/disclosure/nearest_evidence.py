@@ -40,94 +40,153 @@ def guess_from_nearest(
     distance to the nearest synthetic record, plus one unit, minus that of the distance to the nearest record of another
     real person.
     """
-    codes, unit = distance_codes(records)
-    is_known = np.zeros(len(records.columns), np.bool_)
-    is_known[attack.known] = True
-    real, values = codes.real.take(attack.rows), records.binned.real.take(attack.rows)
-    n_scored, binned = len(attack.rows), records.binned.synthetic
-    to_synthetic = np.full(n_scored, LARGEST_DISTANCE, np.int64)
-    least = np.full((n_scored, len(values)), LARGEST_DISTANCE, np.int32)
-    n_nearest, n_right = np.zeros_like(least), np.zeros_like(least)
+    needed, binned = Distances(records, attack), records.binned
+    real, values = needed.codes.real.take(attack.rows), binned.real.take(attack.rows)
+    n_scored, found = len(attack.rows), Guesses(len(attack.rows), len(records.columns))
     blocks = list(_blocks(records.n_synthetic))
     workers.begin("guessing", n_scored * len(blocks))
-    columns = records.is_number, is_known, unit, values
+    columns = records.is_number, needed.is_known, needed.unit, values
     for rows in blocks:
-        block = codes.synthetic.take(rows), *columns, binned.take(rows)
-        workers.spread(n_scored, guess_values, real, *block, to_synthetic, least, n_nearest, n_right)
-    guessed = np.ascontiguousarray((n_right / n_nearest).T)
+        block = needed.codes.synthetic.take(rows), *columns, binned.synthetic.take(rows)
+        state = found.nearest, found.least, found.n_nearest, found.n_right
+        workers.spread(n_scored, guess_values, real, *block, *state)
     if whole is not None or attack.is_counted:
-        return {"guessed": guessed}
-    person = records.people[attack.rows]
+        return {"guessed": found.guessed}
 
     def distance(stage: str, real: NDArray[Any], others: Codes, owners: NDArray[np.int32]) -> NDArray[np.int64]:
         blocks, found = list(_blocks(others.n_records)), np.full(n_scored, LARGEST_DISTANCE, np.int64)
         workers.begin(stage, n_scored * len(blocks))
         for rows in blocks:
-            whose = owners[rows]
-            own_rows = np.argsort(whose, kind="stable")
-            of_person = (np.searchsorted(whose, person, side, own_rows) for side in ("left", "right"))
-            block = others.take(rows), records.is_number, unit, own_rows, *of_person
-            workers.spread(n_scored, nearest_distances, real, *block, found)
+            block = others.take(rows), records.is_number, needed.unit
+            own = rows_of_people(owners[rows], records.people[attack.rows])
+            workers.spread(n_scored, nearest_distances, real, *block, *own, found)
         return found
 
-    if not is_known.all():
+    to_synthetic = found.nearest
+    if not needed.is_known.all():
         of_nobody = np.full(records.n_synthetic, -1, np.int32)
-        to_synthetic = distance("nearest synthetic record", real, codes.synthetic, of_nobody)
-    # Categories that only real people have equal no synthetic one, but differ from each other.
-    tables = [table if is_own else None for table, is_own in zip(codes.real.tables, records.is_number, strict=True)]
-    largest = max(int(own.max()) for own in codes.real.by(tables))
-    among_real = codes.real.by(tables, np.int16 if largest <= LARGEST_INT16 else np.int32)
-    to_others = distance("nearest other person", among_real.take(attack.rows), among_real, records.people)
-    return {"guessed": guessed, "relative_distance": np.log(to_synthetic + 1) - np.log(to_others + 1)}
+        to_synthetic = distance("nearest synthetic record", real, needed.codes.synthetic, of_nobody)
+    among = needed.among_real
+    to_others = distance("nearest other person", among.take(attack.rows), among, records.people)
+    return {"guessed": found.guessed, "relative_distance": relative_distance(to_synthetic, to_others)}
+
+
+def relative_distance(to_synthetic: NDArray[np.int64], to_others: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the logarithm of the distance to synthetic records, minus that of the distance to other people."""
+    return np.log(to_synthetic + 1) - np.log(to_others + 1)
+
+
+def rows_of_people(owners: NDArray[np.int32], people: NDArray[np.int32]) -> tuple[NDArray[np.int64], ...]:
+    """Return rows in the order of their owners, and by person, where theirs begin and end among them."""
+    rows = np.argsort(owners, kind="stable")
+    return rows, *(np.searchsorted(owners, people, side, rows) for side in ("left", "right"))
+
+
+class Closest:
+    """What is needed to find the closest synthetic records: tables by code, and the examined records.
+
+    Attributes
+    ----------
+    places, middles : list of ndarray of shape (n_codes,), or None
+        By column, position in the grid of numbers, and the middle of their ranks; see `find_closest`.
+    scored, scored_middles : ndarray of shape (n_columns, n_scored)
+        The same of the examined records.
+    equal : ndarray of shape (n_columns, n_scored), dtype=int32
+        Weights of equal values.
+    by_grid : tuple
+        Weights and grids, which `find_closest` needs besides.
+    """
+
+    def __init__(self, records: PooledRecords, rows: NDArray[np.int64]) -> None:
+        counts = np.arange(1, records.n_real + 1)
+        weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
+        weights = np.concatenate([weights[:1], weights])
+        self.equal = np.zeros((len(records.columns), len(rows)), np.int32)
+        self.places: list[NDArray[np.int32] | None] = []
+        self.middles: list[NDArray[np.float32]] = []
+        grids, below = [np.zeros(0)], [np.zeros(0, np.int64)]
+        for j, numbers in enumerate(records.values):
+            codes, n_codes = records.exact.real[j], max(int(records.n_exact[j]), 1)
+            n_of_code = np.bincount(codes, minlength=n_codes)
+            if records.is_number[j]:
+                grid, n_with = count_values(numbers, codes)
+                is_missing = np.isnan(numbers)
+                up_to = np.cumsum(n_with)
+                # -1, the place of missing values, is the last.
+                place = np.where(is_missing, -1, np.searchsorted(grid, numbers)).astype(np.int32)
+                of_place = np.append(n_with, n_of_code[is_missing].sum())[place[codes[rows]]]
+                self.places.append(place)
+                self.middles.append(np.append(up_to - n_with / 2, np.inf).astype(np.float32)[place])
+                grids.append(grid)
+                below.append(np.concatenate([[0], up_to]))
+            else:
+                of_place = n_of_code[codes[rows]]
+                self.places.append(None)
+                self.middles.append(np.full(n_codes, np.inf, np.float32))
+                grids.append(np.zeros(0))
+                below.append(np.zeros(1, np.int64))
+            self.equal[j] = weights[of_place] + round(EQUALITY * UNITS_PER_NAT)
+        self.scored = records.exact.real.by(self.places).take(rows)
+        self.scored_middles = records.exact.real.by(self.middles, np.float32).take(rows)
+        first_of_grid = np.cumsum([len(grid) for grid in grids])
+        self.by_grid = weights, np.concatenate(grids), np.concatenate(below), first_of_grid
 
 
 def find_closest_records(
     records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None
 ) -> Evidence:
     """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,), and how many count as closest."""
-    n_columns, n_scored = len(records.columns), len(attack.rows)
-    counts = np.arange(1, records.n_real + 1)
-    weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
-    weights = np.concatenate([weights[:1], weights])
-    equal = np.zeros((n_columns, n_scored), np.int32)
-    grids, below = [np.zeros(0)], [np.zeros(0, np.int64)]
-    places: list[NDArray[np.int32] | None] = []
-    middles: list[NDArray[np.float32]] = []
-    for j, numbers in enumerate(records.values):
-        codes, n_codes = records.exact.real[j], max(int(records.n_exact[j]), 1)
-        n_of_code = np.bincount(codes, minlength=n_codes)
-        if records.is_number[j]:
-            grid, n_with = count_values(numbers, codes)
-            is_missing = np.isnan(numbers)
-            up_to = np.cumsum(n_with)
-            # -1, the place of missing values, is the last.
-            place = np.where(is_missing, -1, np.searchsorted(grid, numbers)).astype(np.int32)
-            of_place = np.append(n_with, n_of_code[is_missing].sum())[place[codes[attack.rows]]]
-            places.append(place)
-            middles.append(np.append(up_to - n_with / 2, np.inf).astype(np.float32)[place])
-            grids.append(grid)
-            below.append(np.concatenate([[0], up_to]))
-        else:
-            of_place = n_of_code[codes[attack.rows]]
-            places.append(None)
-            middles.append(np.full(n_codes, np.inf, np.float32))
-            grids.append(np.zeros(0))
-            below.append(np.zeros(1, np.int64))
-        equal[j] = weights[of_place] + round(EQUALITY * UNITS_PER_NAT)
-    first_of_grid = np.cumsum([len(grid) for grid in grids])
-    real, synthetic = records.exact.by(places)
-    real_middles, synthetic_middles = (codes.by(middles, np.float32) for codes in records.exact)
-    closeness = np.full(n_scored, -1, np.int32)
-    by_grid = records.is_number, equal, weights, np.concatenate(grids), np.concatenate(below), first_of_grid
-    scored, own_middles = (own.take(attack.rows) for own in (real, real_middles))
-    blocks = list(_blocks(records.n_synthetic))
-    workers.begin("near copies", n_scored * len(blocks))
+    needed, blocks = Closest(records, attack.rows), list(_blocks(records.n_synthetic))
+    workers.begin("near copies", len(attack.rows) * len(blocks))
+    return {"closeness": closest_in(records, needed, blocks, workers), "n_closest": n_closest_of(records, attack)}
+
+
+def closest_in(records: PooledRecords, needed: Closest, blocks: list[slice], workers: Workers) -> NDArray[np.int32]:
+    """Return the closeness of the closest synthetic records of some blocks."""
+    synthetic = records.exact.synthetic
+    places, middles = synthetic.by(needed.places), synthetic.by(needed.middles, np.float32)
+    closeness = np.full(needed.scored.shape[1], -1, np.int32)
     for rows in blocks:
-        block = synthetic.take(rows)
-        by_middle = UNITS_PER_NAT, own_middles, synthetic_middles.take(rows)
-        workers.spread(n_scored, find_closest, scored, block, *by_grid, *by_middle, closeness)
-    n_closest = number_of_closest(n_scored, records.n_original_people / records.n_people)
-    return {"closeness": closeness, "n_closest": np.array(n_closest)}
+        exact = places.take(rows), records.is_number, needed.equal, *needed.by_grid
+        by_middle = UNITS_PER_NAT, needed.scored_middles, middles.take(rows)
+        workers.spread(len(closeness), find_closest, needed.scored, *exact, *by_middle, closeness)
+    return closeness
+
+
+def n_closest_of(records: PooledRecords, attack: Attack) -> NDArray[np.float64]:
+    """Return how many of the examined records count as closest, of shape ()."""
+    return np.array(number_of_closest(len(attack.rows), records.n_original_people / records.n_people))
+
+
+class Distances:
+    """What is needed to find the nearest records: codes, the largest distance of a column, and the known columns.
+
+    ``among_real`` are the codes of real records by which they are compared with each other: categories that only real
+    people have equal no synthetic one, but differ from each other.
+    """
+
+    def __init__(self, records: PooledRecords, attack: Attack) -> None:
+        self.codes, self.unit = distance_codes(records)
+        self.is_known = np.zeros(len(records.columns), np.bool_)
+        self.is_known[attack.known] = True
+        real = self.codes.real
+        tables = [table if is_own else None for table, is_own in zip(real.tables, records.is_number, strict=True)]
+        largest = max(int(own.max()) for own in real.by(tables))
+        self.among_real = real.by(tables, np.int16 if largest <= LARGEST_INT16 else np.int32)
+
+
+class Guesses:
+    """Guesses from the nearest of the records so far; see `guess_values`."""
+
+    def __init__(self, n_scored: int, n_columns: int) -> None:
+        self.nearest = np.full(n_scored, LARGEST_DISTANCE, np.int64)
+        self.least = np.full((n_scored, n_columns), LARGEST_DISTANCE, np.int32)
+        self.n_nearest, self.n_right = np.zeros_like(self.least), np.zeros_like(self.least)
+
+    @property
+    def guessed(self) -> NDArray[np.float64]:
+        """Probability that the nearest record guesses each value right, of shape (n_columns, n_scored)."""
+        return np.ascontiguousarray((self.n_right / self.n_nearest).T)
 
 
 def _blocks(n_records: int) -> Iterator[slice]:

@@ -266,6 +266,76 @@ def _find_least(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) 
     return n_found
 
 
+@part
+def _write_bounds(
+    x: int,
+    start: int,
+    end: int,
+    real: NDArray[np.int32],
+    block: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    equal_weights: NDArray[np.int32],
+    units: float,
+    n_records: int,
+    real_middles: NDArray[np.float32],
+    middles: NDArray[np.float32],
+    product: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    total: NDArray[np.int32],
+) -> None:
+    """Write bounds of the closeness of records of a block, from ``start`` to ``end``, to a real one.
+
+    A weight is the rounded logarithm of a share of the people, in ``units`` per nat. The bounds are sums of logarithms
+    of the shares, or of smaller ones that cost less: of numbers, the share of the real records between them.
+    """
+    product[:], total[:], nats = 1, 0, 0.0
+    per_record = np.float32(1 / n_records)
+    for j in range(len(block)):
+        own_nats = equal_weights[j, x] / units
+        nats += own_nats
+        if nats > MOST_NATS:
+            _add_logarithms(product, bits, total)
+            nats = own_nats
+        factor = np.float32(np.exp(-own_nats))
+        if is_number[j] and real[j, x] >= 0:
+            _multiply_between(product, middles[j, start:end], real_middles[j, x], factor, per_record)
+        else:
+            _multiply_equal(product, block[j, start:end], real[j, x], factor)
+    _add_logarithms(product, bits, total)
+
+
+@part
+def _limit(closeness: int, n_columns: int, units: float) -> int:
+    """Return the bound below which records can be closer, although rounding changes each weight by half a unit."""
+    return int(np.ceil(((n_columns - closeness) / (units * np.log(2)) + SLACK) * UNITS_PER_BIT))
+
+
+@part
+def _closeness(
+    x: int,
+    i: int,
+    real: NDArray[np.int32],
+    block: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    equal_weights: NDArray[np.int32],
+    weights: NDArray[np.int32],
+    grids: NDArray[np.float64],
+    below: NDArray[np.int64],
+    first_of_grid: NDArray[np.int64],
+) -> int:
+    """Return the closeness of a record of a block to a real one."""
+    total = 0
+    for j in range(len(block)):
+        own, other = real[j, x], block[j, i]
+        if own == other:
+            total += equal_weights[j, x]
+        elif is_number[j] and own >= 0 and other >= 0:
+            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
+            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
+            total += _weight(grid, people, weights, own, other)
+    return total
+
+
 @kernel
 def find_closest(
     begin: int,
@@ -308,56 +378,111 @@ def find_closest(
 
     Notes
     -----
-    A weight is the rounded logarithm of a share of the people, in ``units`` per nat. First, all records are compared by
-    the product of the shares, or of smaller ones that cost less: of numbers, the share of the real records between
-    them. Only records that could then be the closest are computed exactly.
+    Only records that could be the closest by their bounds (`_write_bounds`) are computed exactly.
+    """
+    n_columns, n_synthetic = block.shape
+    product, total, found = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    bits, n_records = product.view(np.int32), len(weights) - 1
+    exact = is_number, equal_weights, weights, grids, below, first_of_grid
+    for start in range(0, n_synthetic, BLOCK):
+        end = min(start + BLOCK, n_synthetic)
+        n = end - start
+        bounds = total[:n]
+        for x in range(begin, stop):
+            _write_bounds(
+                x,
+                start,
+                end,
+                real,
+                block,
+                is_number,
+                equal_weights,
+                units,
+                n_records,
+                real_middles,
+                middles,
+                product[:n],
+                bits[:n],
+                bounds,
+            )
+            if closeness[x] < 0:
+                # The record that seems closest comes first, so that few others could be closer.
+                closeness[x] = _closeness(x, start + int(np.argmin(bounds)), real, block, *exact)
+            for k in range(_find_least(bounds, _limit(closeness[x], n_columns, units), found)):
+                closeness[x] = max(closeness[x], _closeness(x, start + found[k], real, block, *exact))
+
+
+@kernel
+def find_closer(
+    begin: int,
+    stop: int,
+    real: NDArray[np.int32],
+    block: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    equal_weights: NDArray[np.int32],
+    units: float,
+    n_records: int,
+    real_middles: NDArray[np.float32],
+    middles: NDArray[np.float32],
+    closeness: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return pairs of a real record and one of the block that could be closer than its closest one so far.
+
+    Arguments are those of `find_closest`; no values are needed. All pairs that are closer are among them.
     """
     n_columns, n_synthetic = block.shape
     product, total, found = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     bits = product.view(np.int32)
-    n_records, bits_per_unit = len(weights) - 1, 1 / (units * np.log(2))
-    per_record = np.float32(1 / n_records)
+    n_pairs, whose, places = 0, np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int64)
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
         n = end - start
         for x in range(begin, stop):
-            product[:n], total[:n], nats = 1, 0, 0.0
-            for j in range(n_columns):
-                own_nats = equal_weights[j, x] / units
-                nats += own_nats
-                if nats > MOST_NATS:
-                    _add_logarithms(product[:n], bits[:n], total[:n])
-                    nats = own_nats
-                factor = np.float32(np.exp(-own_nats))
-                if is_number[j] and real[j, x] >= 0:
-                    _multiply_between(product[:n], middles[j, start:end], real_middles[j, x], factor, per_record)
-                else:
-                    _multiply_equal(product[:n], block[j, start:end], real[j, x], factor)
-            _add_logarithms(product[:n], bits[:n], total[:n])
-            best = np.int64(closeness[x])
-            # Without any, the record that seems closest comes first, so that few others could be closer.
-            for is_whole in range(0 if best < 0 else 1, 2):
-                # Rounding changes each weight by at most half a unit.
-                limit = (n_columns - best) * bits_per_unit + SLACK
-                if is_whole:
-                    n_found = _find_least(total[:n], int(np.ceil(limit * UNITS_PER_BIT)), found)
-                else:
-                    found[0], n_found = np.argmin(total[:n]), 1
-                for k in range(n_found):
-                    i = found[k]
-                    exact, rest = np.int64(0), total[i] / UNITS_PER_BIT
-                    for j in range(n_columns):
-                        own, other = real[j, x], block[j, start + i]
-                        if own == other:
-                            exact += equal_weights[j, x]
-                        elif is_number[j] and own >= 0 and other >= 0:
-                            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
-                            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-                            weight = _weight(grid, people, weights, own, other)
-                            exact += weight
-                            between = max(abs(middles[j, start + i] - real_middles[j, x]), np.float32(1))
-                            rest -= weight * bits_per_unit + np.log2(between / n_records)
-                            if rest > limit:
-                                break
-                    best = max(best, exact)
-            closeness[x] = best
+            _write_bounds(
+                x,
+                start,
+                end,
+                real,
+                block,
+                is_number,
+                equal_weights,
+                units,
+                n_records,
+                real_middles,
+                middles,
+                product[:n],
+                bits[:n],
+                total[:n],
+            )
+            n_found = _find_least(total[:n], _limit(closeness[x], n_columns, units), found)
+            if n_pairs + n_found > len(whose):
+                more = 2 * (n_pairs + n_found)
+                whose = np.concatenate((whose[:n_pairs], np.empty(more - n_pairs, np.int32)))
+                places = np.concatenate((places[:n_pairs], np.empty(more - n_pairs, np.int64)))
+            for k in range(n_found):
+                whose[n_pairs], places[n_pairs] = x, start + found[k]
+                n_pairs += 1
+    return whose[:n_pairs], places[:n_pairs]
+
+
+@kernel
+def raise_closeness(
+    whose: NDArray[np.int32],
+    real: NDArray[np.int32],
+    others: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    equal_weights: NDArray[np.int32],
+    weights: NDArray[np.int32],
+    grids: NDArray[np.float64],
+    below: NDArray[np.int64],
+    first_of_grid: NDArray[np.int64],
+    closeness: NDArray[np.int32],
+) -> None:
+    """Raise the closeness of the real records of pairs to that of the others, of shape (n_columns, n_pairs).
+
+    The remaining arguments are those of `find_closest`.
+    """
+    exact = is_number, equal_weights, weights, grids, below, first_of_grid
+    for i in range(len(whose)):
+        x = whose[i]
+        closeness[x] = max(closeness[x], _closeness(x, i, real, others, *exact))
