@@ -11,6 +11,7 @@ import pandas as pd
 
 from privacy_assets.columns.spelling import SPELLING
 from privacy_assets.contract.related import RelatedTables, refuse_with_related
+from privacy_assets.disclosure.divided_evidence import placed_by
 from privacy_assets.disclosure.examination import (
     LEVEL,
     SPLIT_LEVEL,
@@ -44,6 +45,7 @@ from privacy_assets.disclosure.scores import (
 from privacy_assets.disclosure.settings import KNOWN_OF_RELATED, LARGEST_SET, DisclosureSettings
 from privacy_assets.disclosure.sides import require_examined, require_usable
 from privacy_assets.display.progress_bar import StageProgress, shows_progress
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
@@ -71,6 +73,7 @@ def assess_disclosure(
     invented: Sequence[str] = (),
     published_before: Sequence[pd.DataFrame] = (),
     n_threads: int | None = None,
+    engine: Engine | None = None,
     progress: Callable[[StageProgress], None] | None = None,
 ) -> DisclosureAssessment:
     """Test whether synthetic records single out, link, or allow inferences about originals more than controls.
@@ -111,6 +114,9 @@ def assess_disclosure(
         The criteria are also asked of all of them together with ``synthetic``.
     n_threads : int, optional
         Threads; the result does not depend on their number. Default: all cores that this process may use.
+    engine : Engine, optional
+        If the tables have more rows than one of its tasks, it compares the records; the result is the same. Default:
+        everything in this process.
     progress : callable, optional
         Called at the start of each stage and about twice a second; its exceptions end the assessment.
 
@@ -173,7 +179,7 @@ def assess_disclosure(
     drawn = np.unique(records.people[rows])
     require_examined(int((drawn < records.n_original_people).sum()), len(drawn))
     attack = Attack(attack_columns, settings.max_known, rows, settings.wanted_of(columns), earlier)
-    with Workers(n_used, progress) as workers:
+    with Workers(n_used, progress) as workers, placed_by(records, engine) as records:
         return _assess(records, attack, settings, synthetic_person, workers, divisions, others)
 
 

@@ -55,11 +55,7 @@ def link_records(records: PooledRecords, attack: Attack, workers: Workers, _: Ev
     """Return whether each record is ``linked``, of shape (n_scored,)."""
     codes, n_codes, distinct = records.exact, records.n_exact, records.distinct
     sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
-    # Known columns are renumbered, so that they fit into a word.
-    number = np.zeros(len(records.columns), np.uint64)
-    number[attack.known] = np.arange(len(attack.known), dtype=np.uint64)
-    bits = np.where(sets >= 0, np.left_shift(np.uint64(1), number[sets]), np.uint64(0))
-    columns_of_set = np.bitwise_or.reduce(bits, axis=1)
+    columns_of_set = columns_as_bits(attack, len(records.columns))
     n_at_once = max(MATCHES_AT_ONCE // len(sets), 1)
     for first in range(0, len(attack.rows), n_at_once):
         scored = codes.real.take(attack.rows[first : first + n_at_once])
@@ -73,6 +69,15 @@ def link_records(records: PooledRecords, attack: Attack, workers: Workers, _: Ev
         workers.spread(len(sets), give_matches, sets, scored, n_codes, matches)
         workers.run("linking", len(own), link, matches, columns_of_set, own)
     return {"linked": linked}
+
+
+def columns_as_bits(attack: Attack, n_columns: int) -> NDArray[np.uint64]:
+    """Return the columns of each set as bits, of shape (n_sets,)."""
+    # Known columns are renumbered, so that they fit into a word.
+    number = np.zeros(n_columns, np.uint64)
+    number[attack.known] = np.arange(len(attack.known), dtype=np.uint64)
+    bits = np.where(attack.sets >= 0, np.left_shift(np.uint64(1), number[attack.sets]), np.uint64(0))
+    return np.asarray(np.bitwise_or.reduce(bits, axis=1), np.uint64)
 
 
 def count_claims_on_records(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from privacy_assets.disclosure.pooled_records import (
 )
 from privacy_assets.disclosure.scores import Attack, Workers
 
+_RowsOfPeople: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 EQUALITY: Final = 4.0
 """Closeness of an equal value beyond that of its frequency, in nats; a copy loses it for each different value."""
 UNITS_PER_NAT: Final = 1_000.0
@@ -76,10 +77,11 @@ def relative_distance(to_synthetic: NDArray[np.int64], to_others: NDArray[np.int
     return np.log(to_synthetic + 1) - np.log(to_others + 1)
 
 
-def rows_of_people(owners: NDArray[np.int32], people: NDArray[np.int32]) -> tuple[NDArray[np.int64], ...]:
+def rows_of_people(owners: NDArray[np.int32], people: NDArray[np.int32]) -> _RowsOfPeople:
     """Return rows in the order of their owners, and by person, where theirs begin and end among them."""
     rows = np.argsort(owners, kind="stable")
-    return rows, *(np.searchsorted(owners, people, side, rows) for side in ("left", "right"))
+    begin, end = (np.searchsorted(owners, people, side, rows) for side in ("left", "right"))
+    return rows, begin, end
 
 
 class Closest:

@@ -18,6 +18,7 @@ from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedCo
 from privacy_assets.columns.dependence import ranks_of
 from privacy_assets.columns.unknown_values import UnknownValues
 from privacy_assets.disclosure.codes import Codes, Sides, WrittenSides
+from privacy_assets.disclosure.placed import Placed
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
@@ -58,6 +59,8 @@ class PooledRecords:
         Codes, of shape (n_records,), of values as they are written, of columns in which some are spelled alike.
     synthetic_people : ndarray of shape (n_synthetic,), dtype=int64, or None
         Synthetic person of each synthetic record; None if it is not known.
+    placed : Placed or None
+        The same records where an engine holds them.
     """
 
     columns: tuple[str, ...]
@@ -77,6 +80,7 @@ class PooledRecords:
     unknown_values: UnknownValues
     as_written: Mapping[str, WrittenSides]
     synthetic_people: NDArray[np.int64] | None = None
+    placed: Placed | None = None
 
     @property
     def n_real(self) -> int:
@@ -118,6 +122,7 @@ class PooledRecords:
             precision={name: own for name, own in self.precision.items() if name in names},
             unknown_values={name: own for name, own in self.unknown_values.items() if name in names},
             as_written={name: own for name, own in self.as_written.items() if name in names},
+            placed=self.placed and self.placed.only(kept),
         )
 
     def drawn(self, rows: NDArray[np.int64]) -> PooledRecords:
@@ -125,7 +130,7 @@ class PooledRecords:
         whose = None if self.synthetic_people is None else self.synthetic_people[rows]
         written = {name: own._replace(synthetic=own.synthetic[rows]) for name, own in self.as_written.items()}
         exact = self.exact._replace(synthetic=self.exact.synthetic.of_rows(rows))
-        return replace(self, exact=exact, as_written=written, synthetic_people=whose)
+        return replace(self, exact=exact, as_written=written, synthetic_people=whose, placed=None)
 
 
 def pool_records(

@@ -21,6 +21,11 @@ from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.kernels.slices import SlicePool
 
+OF_ALL_RECORDS: Final = ("column_set_evidence.", "nearest_evidence.")
+"""Modules whose functions compare the examined records with all others: an engine that holds these can do it."""
+DIVIDED: Final = "divided_evidence.gather_divided"
+MOST_DIVIDED: Final = 32_000_000
+"""Sets and examined records, multiplied, of which the matches by an engine fit into memory here."""
 RARE_BELOW: Final = 3
 """A value that fewer people have is rare."""
 
@@ -124,7 +129,10 @@ def gather_evidence(
     found: dict[str, NDArray[Any]] = {}
     asked = [each for each in attack.criteria(records).values() if whole is None or each.finds_copies]
     asked = [each for each in asked if not each.is_of_all_releases]
-    for place in dict.fromkeys(criterion.needs for criterion in asked):
+    places = dict.fromkeys(criterion.needs for criterion in asked)
+    if records.placed is not None and len(attack.sets) * len(attack.rows) <= MOST_DIVIDED:
+        places = dict.fromkeys(DIVIDED if place.startswith(OF_ALL_RECORDS) else place for place in places)
+    for place in places:
         module, _, function = place.rpartition(".")
         found |= getattr(import_module(f"privacy_assets.disclosure.{module}"), function)(
             records, attack, workers, whole
@@ -200,4 +208,5 @@ def plant_copies(
     people = None if records.synthetic_people is None else records.synthetic_people.copy()
     if people is not None:
         people[places] = people.max() + 1 + records.people[rows]
-    return replace(records, exact=Sides(real, synthetic.replaced(places, real, rows)), synthetic_people=people)
+    exact, placed = Sides(real, synthetic.replaced(places, real, rows)), records.placed
+    return replace(records, exact=exact, synthetic_people=people, placed=placed and placed.without(places))

@@ -13,6 +13,7 @@ from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.orchestration.evidence.disclosure_tests import describe_test, published_before, record_test
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
+from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
@@ -56,7 +57,8 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         # Generalized records have other labels in each release.
         before = {} if generalized is not None else published_before(storage, test)
         progress = progress_logger(context, StageProgress.in_words)
-        assessment = assess_leakage(release, tables, progress, list(before.values()))
+        with engine_of_stage(release.engine, release.name, DISCLOSURE) as engine:
+            assessment = assess_leakage(release, tables, progress, list(before.values()), engine)
         leaks = assessment.scores[LEAKAGE_DETECTED]
         record_test(storage, test._replace(leaks=leaks, together_with=list(before)))
         metadata = dict(_metadata(release, assessment))

@@ -15,6 +15,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.assess import assess_preprocessed
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
@@ -163,6 +164,7 @@ def assess_leakage(
     compared: Any,
     progress: Callable[[Any], None] | None = None,
     published_before: Sequence[pd.DataFrame] = (),
+    engine: Engine | None = None,
 ) -> DisclosureAssessment:
     """Test compared tables for disclosure with the settings of a release, and with what was published before."""
     asked: dict[str, Any] = asdict(release.disclosure_settings)
@@ -170,7 +172,7 @@ def assess_leakage(
         return assess_disclosure(*compared, **asked, progress=progress)
     asked |= {"person": release.contract.person, "synthetic_person": release.synthetic_person}
     asked["published_before"] = [release.contract.as_compared(each) for each in published_before]
-    return assess_disclosure(*compared, **asked, invented=release.invented, progress=progress)
+    return assess_disclosure(*compared, **asked, invented=release.invented, engine=engine, progress=progress)
 
 
 def rare_values_of(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.disclosure import pooled_records, shifted_copies
+from privacy_assets.disclosure import column_set_evidence, nearest_evidence, pooled_records, shifted_copies
 from privacy_assets.disclosure.criteria import CRITERIA, number_of_closest
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
@@ -116,6 +116,19 @@ def test_values_of_more_than_64_columns_are_claimed():
         table["c68"] = table["c69"]
     found = compare(*tables, known=[0, 30, 69], max_known=2)
     assert found["n_claims"][68].sum() > found["n_claims"][67].sum() > 0
+
+
+def test_blocks_of_few_records_and_few_sets_at_once_change_nothing(monkeypatch):
+    def in_fives(*numbers):
+        return (slice(begin, min(begin + 5, numbers[-1])) for begin in range(0, numbers[-1], 5))
+
+    monkeypatch.setattr(column_set_evidence, "_blocks", in_fives)
+    monkeypatch.setattr(column_set_evidence, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(column_set_evidence, "MATCHES_AT_ONCE", 1_000)
+    monkeypatch.setattr(nearest_evidence, "ROWS_AT_ONCE", 7)
+    random = np.random.default_rng(5)
+    people = [np.unique(random.integers(0, n // 2, n), return_inverse=True)[1] for n in (30, 20)]
+    compare(*(mixed(n, 20 + n) for n in (30, 20, 43)), people=people)
 
 
 @pytest.mark.parametrize("n_synthetic", [40, 9000])
