@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from privacy_assets.disclosure.placed import Placed
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
 from privacy_assets.mpucc.preprocess import encode_columns, read_columns
+from privacy_assets.storage.table import Table
 
 MOST_BINS: Final = 20
 MOST_VALUES: Final = 2_000_000
@@ -134,7 +135,7 @@ class PooledRecords:
 
 
 def pool_records(
-    frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]], invented: Sequence[str] = ()
+    frames: Mapping[str, Table], people: Mapping[str, NDArray[np.int64]], invented: Sequence[str] = ()
 ) -> PooledRecords:
     """Prepare original, control and synthetic table, which have the same columns (not checked here).
 
@@ -143,52 +144,82 @@ def pool_records(
     refused.
     """
     columns = tuple(frames["original"].columns)
-    original, control = frames["original"], frames["control"]
-    pool = pd.DataFrame({name: _joined(original[name], control[name]) for name in columns})
-    read = read_columns({"original and control": pool, "synthetic": frames["synthetic"]}, columns)
+    original, synthetic, control = (frames[name] for name in ("original", "synthetic", "control"))
     owners = pooled_people(people)
-    encoded, unknown_values = encode_columns(read, {}, {}, owners, invented)
-    too_many = [name for name, own in zip(columns, encoded, strict=True) if len(own.labels) > MOST_VALUES]
+    found: list[_PooledColumn] = []
+    unknown_values: UnknownValues = {}
+    problems = []
+    for name in columns:
+        # One column after the other, because values need more memory than codes.
+        both = {"original and control": {name: _joined(original[name], control[name])}, "synthetic": synthetic}
+        try:
+            read = read_columns(both, [name])
+        except InvalidTableError as error:
+            problems.append(str(error))
+            continue
+        (encoded,), shares = encode_columns(read, {}, {}, owners, invented)
+        unknown_values = {**unknown_values, **shares}
+        found.append(_PooledColumn.of(read[name], encoded))
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    too_many = [name for name, own in zip(columns, found, strict=True) if len(own.ranks) > MOST_VALUES]
     if too_many:
         raise InvalidTableError(
             f"Columns {too_many} have more than {MOST_VALUES:,} distinct values. Remove columns that number the "
             "records, or round them. Nothing was assessed."
         )
-    values = tuple(_values(read[name], own) for name, own in zip(columns, encoded, strict=True))
-    spelled = [own.all_spelled for own in encoded]
-    exact = Sides(*(Codes.of([own[side] for own in spelled]) for side in (0, 1)))
-    bins: list[NDArray[np.int32] | None] = [None] * len(columns)
-    n_exact = np.array([len(own.labels) for own in encoded], np.int64)
-    n_binned = n_exact.copy()
-    for j, own in enumerate(values):
-        edges = _edges(own, exact.real[j]) if len(own) else None
-        if edges is not None:
-            bins[j] = _binned(own, edges).astype(np.int32)
-            n_binned[j] = len(edges) + 2
-    owners = np.arange(len(pool)) if owners is None else owners
+    owners = np.arange(len(original) + len(control)) if owners is None else owners
+    by_name = dict(zip(columns, found, strict=True))
     return PooledRecords(
         columns,
-        tuple(own.kind for own in encoded),
-        exact,
-        tuple(bins),
-        n_exact,
-        n_binned,
-        np.array([len(own) > 0 for own in values], np.bool_),
-        values,
-        tuple(ranks_of(own.labels, own.kind) for own in encoded),
-        np.array([len(own.labels) - 1 if _has_missing(own) else -1 for own in encoded], np.int64),
+        tuple(own.kind for own in found),
+        Sides(*(Codes.of([own.codes[side] for own in found]) for side in (0, 1))),
+        tuple(own.bins for own in found),
+        np.array([len(own.ranks) for own in found], np.int64),
+        np.array([len(own.ranks) if own.bins is None else own.n_bins for own in found], np.int64),
+        np.array([len(own.numbers) > 0 for own in found], np.bool_),
+        tuple(own.numbers for own in found),
+        tuple(own.ranks for own in found),
+        np.array([own.missing for own in found], np.int64),
         owners.astype(np.int32),
         int(owners.max()) + 1,
         int(owners[: len(original)].max()) + 1,
-        {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
+        {name: own.precision for name, own in by_name.items() if own.precision is not None},
         unknown_values,
-        {
-            name: WrittenSides(*own.codes[:2])
-            for name, own in zip(columns, encoded, strict=True)
-            if own.key_of is not None
-        },
+        {name: own.as_written for name, own in by_name.items() if own.as_written is not None},
         people.get("synthetic"),
     )
+
+
+class _PooledColumn(NamedTuple):
+    """One column of both sides; see `PooledRecords`."""
+
+    kind: str
+    codes: Sequence[NDArray[Any]]
+    bins: NDArray[np.int32] | None
+    n_bins: int
+    numbers: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    missing: int
+    precision: int | str | None
+    as_written: WrittenSides | None
+
+    @classmethod
+    def of(cls, read: list[ColumnValues], encoded: EncodedColumn) -> _PooledColumn:
+        codes, values = encoded.all_spelled, _values(read, encoded)
+        edges = _edges(values, codes[0]) if len(values) else None
+        bins = None if edges is None else _binned(values, edges).astype(np.int32)
+        return cls(
+            encoded.kind,
+            codes,
+            bins,
+            0 if edges is None else len(edges) + 2,
+            values,
+            ranks_of(encoded.labels, encoded.kind),
+            len(encoded.labels) - 1 if _has_missing(encoded) else -1,
+            encoded.precision,
+            None if encoded.key_of is None else WrittenSides(*encoded.codes[:2]),
+        )
 
 
 def _has_missing(column: EncodedColumn) -> bool:

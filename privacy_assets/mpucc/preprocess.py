@@ -403,8 +403,8 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     return columns
 
 
-def read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
-    """Read every column of every table; report all columns that cannot be compared at once."""
+def read_columns(frames: Mapping[str, Any], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
+    """Read columns of every table, which gives them by name; report all that cannot be compared at once."""
     values: dict[str, list[ColumnValues]] = {}
     problems = []
     for column in columns:
