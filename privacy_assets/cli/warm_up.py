@@ -93,6 +93,8 @@ def _search(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFra
     assess_mpuccs(*tables, max_combinations=6)
     others = control.assign(person=control["person"] + len(control))
     assess_disclosure(original, synthetic, others, person="person", synthetic_person="person")
+    divided = LocalEngine(rows_per_task=len(original))
+    assess_disclosure(original, tables[1], others, person="person", engine=divided)
 
 
 def _release_and_attack(table: pd.DataFrame) -> None:

@@ -23,9 +23,8 @@ from privacy_assets.disclosure.kernels.column_sets import (
     match_uniquely,
 )
 from privacy_assets.disclosure.pooled_records import PooledRecords
-from privacy_assets.disclosure.scores import Attack, Workers
+from privacy_assets.disclosure.scores import MATCHES_AT_ONCE, Attack, Workers
 
-MATCHES_AT_ONCE: Final = 32_000_000
 BYTES_AT_ONCE: Final = 1 << 28
 """Of what is known of sets."""
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
@@ -62,7 +61,7 @@ def link_records(records: PooledRecords, attack: Attack, workers: Workers, _: Ev
         matches = np.full((len(sets), scored.shape[1]), NOBODY, np.int32)
         own = linked[first : first + n_at_once]
         blocks = list(_blocks(len(own), len(distinct)))
-        workers.begin("matching", len(sets) * len(blocks))
+        workers.begin("matching", len(sets) * (len(blocks) + 1))
         for rows in blocks:
             block = codes.synthetic.take(distinct[rows])
             workers.spread(len(sets), match_uniquely, sets, scored, block, n_codes, rows.start, matches)

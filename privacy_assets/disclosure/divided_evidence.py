@@ -41,7 +41,6 @@ from privacy_assets.disclosure.kernels.nearest import (
     raise_closeness,
 )
 from privacy_assets.disclosure.nearest_evidence import (
-    UNITS_PER_NAT,
     Closest,
     Distances,
     Guesses,
@@ -94,11 +93,9 @@ def gather_divided(records: PooledRecords, attack: Attack, workers: Workers, who
     made = placed.engine.map_reduce(placed.batches, _Examine(asked), KEYED, "key", _PutTogether(asked), KEYED)
     found = {row["key"]: _unpacked(row["arrays"]) for row in placed.engine.collect(made).to_pylist()}
     nearest, of_sets = found.pop(NEAREST), [found[key] for key in sorted(found)]
-    guesses = Guesses(0, 0)
-    vars(guesses).update({name: nearest[name] for name in vars(guesses)})
-    others = records.exact.synthetic.by(closest.places).take(nearest["places"])
-    by_grid = records.is_number, closest.equal, *closest.by_grid
-    raise_closeness(nearest["whose"], closest.scored, others, *by_grid, closeness)
+    guesses = Guesses(*(nearest[name] for name in Guesses._fields))
+    candidates = closest.compared(records.exact.synthetic, nearest["places"])
+    raise_closeness(nearest["whose"], candidates, closest.grids, closeness)
     matches, linked = np.concatenate([own["matches"] for own in of_sets]), np.zeros(len(attack.rows), np.uint8)
     workers.run("linking", len(linked), link, matches, columns_as_bits(attack, len(records.columns)), linked)
     evidence = {
@@ -142,12 +139,7 @@ class _Asked:
     scored_among: NDArray[Any]
     people: NDArray[np.int32]
     is_distance_asked: bool
-    places: tuple[NDArray[Any] | None, ...]
-    middles: tuple[NDArray[Any] | None, ...]
-    scored_places: NDArray[np.int32]
-    scored_middles: NDArray[np.float32]
-    equal: NDArray[np.int32]
-    n_real: int
+    closest: Closest
     closeness: NDArray[np.int32]
 
 
@@ -162,40 +154,35 @@ def _asked(
     placed = records.placed
     assert placed is not None  # noqa: S101 - otherwise the work is not divided
     n_sets, scored = len(attack.sets), records.exact.real.take(attack.rows)
-    n_at_once = max(BYTES_OF_CHUNK // (scored.nbytes + 1), 1)
+    n_at_once = max(BYTES_OF_CHUNK // scored.nbytes, 1)
     is_distinct = np.zeros(records.n_synthetic, np.bool_)
     is_distinct[records.distinct] = True
     real, synthetic = distances.codes
     among = distances.among_real
     return _Asked(
-        placed.columns,
-        attack.sets,
-        None if whole is None else whole["precision"],
-        scored,
-        records.binned.real.take(attack.rows),
-        records.n_exact,
-        records.n_binned,
-        tuple(slice(begin, min(begin + n_at_once, n_sets)) for begin in range(0, n_sets, n_at_once)),
-        np.packbits(is_distinct),
-        placed.replaced,
-        records.exact.synthetic.of_rows(placed.replaced),
-        records.bins,
-        records.is_number,
-        distances.is_known,
-        distances.unit,
-        (synthetic.tables, among.tables),
-        (synthetic.dtype, among.dtype),
-        real.take(attack.rows),
-        among.take(attack.rows),
-        records.people[attack.rows],
-        whole is None,
-        tuple(closest.places),
-        tuple(closest.middles),
-        closest.scored,
-        closest.scored_middles,
-        closest.equal,
-        records.n_real,
-        closeness,
+        columns=placed.columns,
+        sets=attack.sets,
+        precision=None if whole is None else whole["precision"],
+        scored=scored,
+        scored_bins=records.binned.real.take(attack.rows),
+        n_codes=records.n_exact,
+        n_bins=records.n_binned,
+        chunks=tuple(slice(begin, min(begin + n_at_once, n_sets)) for begin in range(0, n_sets, n_at_once)),
+        is_distinct=np.packbits(is_distinct),
+        replaced=placed.replaced,
+        instead=records.exact.synthetic.of_rows(placed.replaced),
+        bins=records.bins,
+        is_number=records.is_number,
+        is_known=distances.is_known,
+        unit=distances.unit,
+        distance_tables=(synthetic.tables, among.tables),
+        distance_types=(synthetic.dtype, among.dtype),
+        scored_distance=real.take(attack.rows),
+        scored_among=among.take(attack.rows),
+        people=records.people[attack.rows],
+        is_distance_asked=whole is None,
+        closest=closest.without_values(),
+        closeness=closeness,
     )
 
 
@@ -253,10 +240,9 @@ class _Examine:
             codes.by(tables, dtype).take(slice(None))
             for codes, tables, dtype in zip((made, real), asked.distance_tables, asked.distance_types, strict=True)
         )
-        guesses = Guesses(n_scored, n_columns)
+        guesses = Guesses.none(n_scored, n_columns)
         compared = made_distance, asked.is_number, asked.is_known, asked.unit, asked.scored_bins
-        state = guesses.nearest, guesses.least, guesses.n_nearest, guesses.n_right
-        guess_values(0, n_scored, asked.scored_distance, *compared, made.by(asked.bins).take(slice(None)), *state)
+        guess_values(0, n_scored, asked.scored_distance, *compared, made.by(asked.bins).take(slice(None)), *guesses)
         to_synthetic, to_others = guesses.nearest.copy(), np.full(n_scored, LARGEST_DISTANCE, np.int64)
         if asked.is_distance_asked:
             ranks = asked.is_number, asked.unit
@@ -266,12 +252,9 @@ class _Examine:
                 nearest_distances(0, n_scored, asked.scored_distance, made_distance, *ranks, *own, to_synthetic)
             own = rows_of_people(people, asked.people)
             nearest_distances(0, n_scored, asked.scored_among, among, *ranks, *own, to_others)
-        bounds = asked.is_number, asked.equal, UNITS_PER_NAT, asked.n_real
-        block = made.by(asked.places).take(slice(None))
-        middles = asked.scored_middles, made.by(asked.middles, np.float32).take(slice(None))
-        whose, places = find_closer(0, n_scored, asked.scored_places, block, *bounds, *middles, asked.closeness)
+        whose, places = find_closer(0, n_scored, asked.closest.compared(made, slice(None)), asked.closeness)
         distances = {"to_synthetic": to_synthetic, "to_others": to_others}
-        return {**vars(guesses), **distances, "whose": whose, "places": number[places].astype(np.int64)}
+        return {**guesses._asdict(), **distances, "whose": whose, "places": number[places].astype(np.int64)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from copy import copy
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from privacy_assets.disclosure.codes import Codes
 from privacy_assets.disclosure.criteria import Evidence, number_of_closest
 from privacy_assets.disclosure.kernels.nearest import (
     LARGEST_DISTANCE,
+    Compared,
+    Grids,
     find_closest,
     guess_values,
     nearest_distances,
@@ -43,14 +46,13 @@ def guess_from_nearest(
     """
     needed, binned = Distances(records, attack), records.binned
     real, values = needed.codes.real.take(attack.rows), binned.real.take(attack.rows)
-    n_scored, found = len(attack.rows), Guesses(len(attack.rows), len(records.columns))
+    n_scored, found = len(attack.rows), Guesses.none(len(attack.rows), len(records.columns))
     blocks = list(_blocks(records.n_synthetic))
     workers.begin("guessing", n_scored * len(blocks))
     columns = records.is_number, needed.is_known, needed.unit, values
     for rows in blocks:
         block = needed.codes.synthetic.take(rows), *columns, binned.synthetic.take(rows)
-        state = found.nearest, found.least, found.n_nearest, found.n_right
-        workers.spread(n_scored, guess_values, real, *block, *state)
+        workers.spread(n_scored, guess_values, real, *block, *found)
     if whole is not None or attack.is_counted:
         return {"guessed": found.guessed}
 
@@ -90,20 +92,15 @@ class Closest:
     Attributes
     ----------
     places, middles : list of ndarray of shape (n_codes,), or None
-        By column, position in the grid of numbers, and the middle of their ranks; see `find_closest`.
-    scored, scored_middles : ndarray of shape (n_columns, n_scored)
-        The same of the examined records.
-    equal : ndarray of shape (n_columns, n_scored), dtype=int32
-        Weights of equal values.
-    by_grid : tuple
-        Weights and grids, which `find_closest` needs besides.
+        By column, position in the grid of numbers, and the middle of their ranks; see `Compared`.
+    grids : Grids
     """
 
     def __init__(self, records: PooledRecords, rows: NDArray[np.int64]) -> None:
         counts = np.arange(1, records.n_real + 1)
         weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
         weights = np.concatenate([weights[:1], weights])
-        self.equal = np.zeros((len(records.columns), len(rows)), np.int32)
+        equal = np.zeros((len(records.columns), len(rows)), np.int32)
         self.places: list[NDArray[np.int32] | None] = []
         self.middles: list[NDArray[np.float32]] = []
         grids, below = [np.zeros(0)], [np.zeros(0, np.int64)]
@@ -127,11 +124,30 @@ class Closest:
                 self.middles.append(np.full(n_codes, np.inf, np.float32))
                 grids.append(np.zeros(0))
                 below.append(np.zeros(1, np.int64))
-            self.equal[j] = weights[of_place] + round(EQUALITY * UNITS_PER_NAT)
-        self.scored = records.exact.real.by(self.places).take(rows)
-        self.scored_middles = records.exact.real.by(self.middles, np.float32).take(rows)
-        first_of_grid = np.cumsum([len(grid) for grid in grids])
-        self.by_grid = weights, np.concatenate(grids), np.concatenate(below), first_of_grid
+            equal[j] = weights[of_place] + round(EQUALITY * UNITS_PER_NAT)
+        first = np.cumsum([len(grid) for grid in grids])
+        self.grids = Grids(weights, np.concatenate(grids), np.concatenate(below), first)
+        exact = records.exact.real
+        real, real_middles = exact.by(self.places).take(rows), exact.by(self.middles, np.float32).take(rows)
+        no_middles = np.zeros((len(equal), 0), np.float32)
+        by_column = records.is_number, equal, UNITS_PER_NAT, records.n_real
+        self._of_nothing = Compared(real, no_middles.astype(np.int32), real_middles, no_middles, *by_column)
+
+    @property
+    def n_scored(self) -> int:
+        """Number of examined records."""
+        return int(self._of_nothing.real.shape[1])
+
+    def compared(self, synthetic: Codes, rows: NDArray[np.int64] | slice) -> Compared:
+        """Return the examined records together with some synthetic ones, given as exact codes."""
+        block = synthetic.by(self.places).take(rows)
+        return self._of_nothing._replace(block=block, middles=synthetic.by(self.middles, np.float32).take(rows))
+
+    def without_values(self) -> Closest:
+        """Return the same, with no number of a table, for tasks."""
+        found = copy(self)
+        found.grids = self.grids._replace(numbers=np.zeros(0))
+        return found
 
 
 def find_closest_records(
@@ -145,13 +161,10 @@ def find_closest_records(
 
 def closest_in(records: PooledRecords, needed: Closest, blocks: list[slice], workers: Workers) -> NDArray[np.int32]:
     """Return the closeness of the closest synthetic records of some blocks."""
-    synthetic = records.exact.synthetic
-    places, middles = synthetic.by(needed.places), synthetic.by(needed.middles, np.float32)
-    closeness = np.full(needed.scored.shape[1], -1, np.int32)
+    closeness = np.full(needed.n_scored, -1, np.int32)
     for rows in blocks:
-        exact = places.take(rows), records.is_number, needed.equal, *needed.by_grid
-        by_middle = UNITS_PER_NAT, needed.scored_middles, middles.take(rows)
-        workers.spread(len(closeness), find_closest, needed.scored, *exact, *by_middle, closeness)
+        compared = needed.compared(records.exact.synthetic, rows)
+        workers.spread(len(closeness), find_closest, compared, needed.grids, closeness)
     return closeness
 
 
@@ -177,13 +190,21 @@ class Distances:
         self.among_real = real.by(tables, np.int16 if largest <= LARGEST_INT16 else np.int32)
 
 
-class Guesses:
+class Guesses(NamedTuple):
     """Guesses from the nearest of the records so far; see `guess_values`."""
 
-    def __init__(self, n_scored: int, n_columns: int) -> None:
-        self.nearest = np.full(n_scored, LARGEST_DISTANCE, np.int64)
-        self.least = np.full((n_scored, n_columns), LARGEST_DISTANCE, np.int32)
-        self.n_nearest, self.n_right = np.zeros_like(self.least), np.zeros_like(self.least)
+    nearest: NDArray[np.int64]
+    least: NDArray[np.int32]
+    n_nearest: NDArray[np.int32]
+    n_right: NDArray[np.int32]
+
+    @classmethod
+    def none(cls, n_scored: int, n_columns: int) -> Guesses:
+        """Return guesses from no records."""
+        shape = n_scored, n_columns
+        least = np.full(shape, LARGEST_DISTANCE, np.int32)
+        nearest = np.full(n_scored, LARGEST_DISTANCE, np.int64)
+        return cls(nearest, least, np.zeros(shape, np.int32), np.zeros(shape, np.int32))
 
     @property
     def guessed(self) -> NDArray[np.float64]:

@@ -24,8 +24,8 @@ from privacy_assets.kernels.slices import SlicePool
 OF_ALL_RECORDS: Final = ("column_set_evidence.", "nearest_evidence.")
 """Modules whose functions compare the examined records with all others: an engine that holds these can do it."""
 DIVIDED: Final = "divided_evidence.gather_divided"
-MOST_DIVIDED: Final = 32_000_000
-"""Sets and examined records, multiplied, of which the matches by an engine fit into memory here."""
+MATCHES_AT_ONCE: Final = 32_000_000
+"""Matches, one for each set and examined record, that fit into memory here; an engine returns all of them."""
 RARE_BELOW: Final = 3
 """A value that fewer people have is rare."""
 
@@ -130,7 +130,7 @@ def gather_evidence(
     asked = [each for each in attack.criteria(records).values() if whole is None or each.finds_copies]
     asked = [each for each in asked if not each.is_of_all_releases]
     places = dict.fromkeys(criterion.needs for criterion in asked)
-    if records.placed is not None and len(attack.sets) * len(attack.rows) <= MOST_DIVIDED:
+    if records.placed is not None and len(attack.sets) * len(attack.rows) <= MATCHES_AT_ONCE:
         places = dict.fromkeys(DIVIDED if place.startswith(OF_ALL_RECORDS) else place for place in places)
     for place in places:
         module, _, function = place.rpartition(".")

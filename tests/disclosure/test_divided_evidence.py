@@ -1,5 +1,9 @@
 """An engine gives the same evidence as this process, however it divides the records."""
 
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +14,13 @@ from privacy_assets.disclosure import divided_evidence
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.divided_evidence import placed_by
 from privacy_assets.disclosure.examination import attack_on
+from privacy_assets.disclosure.nearest_evidence import Closest
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, plant_copies
 from privacy_assets.engine.local import LocalEngine
-from tests.disclosure.test_scores import mixed
+from tests.disclosure.test_scores import draw_tables, mixed
 from tests.engines import ShufflingEngine
 from tests.examples import examples
-from tests.mixed_tables import table_pairs
 
 
 def pooled(original, control, synthetic, people=None):
@@ -39,12 +43,7 @@ def require_same_evidence(records, attack, engine, whole=None):
 @settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_any_tables_have_the_same_evidence(data):
-    pool, synthetic = data.draw(table_pairs(max_columns=5))
-    cut = data.draw(st.integers(0, len(pool)))
-    original, control = pool[:cut], pool[cut:]
-    if cut in (0, len(pool)):
-        control = original = pool
-    records = pooled(original, control, synthetic)
+    records = pooled(*draw_tables(data))
     n_columns, seed = len(records.columns), data.draw(st.integers(1, 9))
     known = data.draw(st.lists(st.sampled_from(range(n_columns)), min_size=1, unique=True).map(sorted))
     attack = Attack(np.array(known), data.draw(st.integers(1, 3)), np.arange(records.n_real))
@@ -116,7 +115,50 @@ def test_tables_of_one_task_stay_here(tables):
 
 def test_more_matches_than_fit_are_found_here(tables, monkeypatch):
     records = pooled(*tables)
-    monkeypatch.setattr("privacy_assets.disclosure.scores.MOST_DIVIDED", 10)
+    monkeypatch.setattr("privacy_assets.disclosure.scores.MATCHES_AT_ONCE", 10)
     monkeypatch.setattr(divided_evidence, "gather_divided", None)
-    with Workers(1, None) as workers, placed_by(records, ShufflingEngine()) as placed:
-        gather_evidence(placed, Attack(np.arange(5), 2, np.arange(9)), workers)
+    require_same_evidence(records, Attack(np.arange(5), 2, np.arange(9)), ShufflingEngine())
+
+
+@dataclass(frozen=True)
+class Watched(ShufflingEngine):
+    """An engine that remembers the bytes of all that its tasks receive and return."""
+
+    seen: ClassVar[list[bytes]] = []
+
+    def map_reduce(self, batches, function, schema, key, reduce, reduced):
+        self.seen[:] = [pickle.dumps(each) for each in (batches, function, reduce)]
+
+        def watched(given):
+            for made in function(given):
+                self.seen.extend(uncompressed(arrays) for arrays in made.column("arrays").to_pylist())
+                yield made
+
+        return super().map_reduce(batches, watched, schema, key, reduce, reduced)
+
+
+def uncompressed(arrays):
+    """Return the bytes of arrays as they are, not compressed."""
+    return b"".join(own.tobytes() for own in divided_evidence._unpacked(arrays).values())
+
+
+def values_seen(tables):
+    """Return how many values of the tables are among the bytes that tasks received or returned."""
+    records = pooled(*tables)
+    require_same_evidence(records, Attack(np.arange(5), 2, np.arange(9)), Watched())
+    original, control, synthetic, _ = tables
+    values = pd.concat([original, control, synthetic])["income"].dropna().to_numpy()
+    forms = [value.tobytes() for value in np.unique(values)] + [b"town "]
+    return sum(any(form in each for each in Watched.seen) for form in forms)
+
+
+def test_no_value_reaches_a_task(tables):
+    for table in tables[:3]:
+        # A number like none that is made of counts.
+        table["income"] = table["income"] * np.pi + 7e9
+    assert values_seen(tables) == 0
+
+
+def test_the_search_would_find_a_value(tables, monkeypatch):
+    monkeypatch.setattr(Closest, "without_values", lambda self: self)
+    assert values_seen(tables) > 50

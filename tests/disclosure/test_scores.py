@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.disclosure import column_set_evidence, nearest_evidence, pooled_records, shifted_copies
 from privacy_assets.disclosure.criteria import CRITERIA, number_of_closest
+from privacy_assets.disclosure.kernels.nearest import Compared, Grids, find_closest
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
     Attack,
@@ -70,15 +71,19 @@ def compare(original, control, synthetic, people=None, known=None, max_known=3):
     return found
 
 
+def draw_tables(data):
+    """Draw originals, a control and synthetic records with the same few values per column."""
+    pool, synthetic = data.draw(table_pairs(max_columns=5))
+    cut = data.draw(st.integers(0, len(pool)))
+    if cut in (0, len(pool)):
+        return pool, pool, synthetic
+    return pool[:cut], pool[cut:], synthetic
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_scores_are_those_of_enumeration(data):
-    pool, synthetic = data.draw(table_pairs(max_columns=5))
-    cut = data.draw(st.integers(0, len(pool)))
-    original, control = pool[:cut], pool[cut:]
-    if cut in (0, len(pool)):
-        control = original = pool
-    compare(original, control, synthetic)
+    compare(*draw_tables(data))
 
 
 def mixed(n, seed):
@@ -238,6 +243,38 @@ def test_of_many_differences_those_of_people_and_records_drawn_at_random_are_cou
     assert found["compared_share"] == 0.5
     assert 5 < found["n_beyond_opposite"].max() < 40
     assert 5 < (found["n_beyond_opposite"] > 5).sum() < 40
+
+
+def test_a_copy_in_a_table_of_many_columns_is_as_close_as_can_be():
+    random = np.random.default_rng(1)
+    original, control, synthetic = (
+        pd.DataFrame(random.integers(0, 99, (n, 1_200)).astype(str)).add_prefix("c") for n in (40, 20, 30)
+    )
+    synthetic.iloc[7] = original.iloc[3]
+    records = pool_records({"original": original, "control": control, "synthetic": synthetic}, {})
+    attack = Attack(np.arange(2), 1, np.array([3, 4, 50]))
+    with Workers(1, None) as workers:
+        closeness = nearest_evidence.find_closest_records(records, attack, workers)["closeness"]
+    # Each equal value counts four nats at least.
+    assert closeness[0] > 1_200 * 4_000 > 10 * closeness[1:].max()
+
+
+def test_middles_that_single_precision_rounds_still_bound_how_many_are_between():
+    """Of 2**25 real records and more, middles are multiples of 4; here two are moved apart, by 4 records."""
+    numbers, n_with = np.array([-1_000, -10.5, 0, 1, 10]), np.array([1 << 25, 1, 2, 3, 0])
+    below = np.concatenate([[0], np.cumsum(n_with)])
+    middles = (below[1:] - n_with / 2).astype(np.float32)[None]
+    n_records, own, others = int(below[-1]), np.array([2]), np.array([1, 4])
+    assert middles[0, 4] - middles[0, 2] == (below[4] - below[3] + 1) + 4
+    weights = np.rint(-np.log(np.maximum(np.arange(n_records + 1), 1) / n_records) * 1_000).astype(np.int32)
+    # At most 10 away are 0 and 1; the other record, 10.5 away, is one more. Its bound is smaller, so it comes first.
+    equal, (real, block) = weights[[[2]]] + 4_000, (own[None].astype(np.int32) for own in (own, others))
+    compared = Compared(
+        real, block, middles[:, own], middles[:, others], np.array([True]), equal.astype(np.int32), 1_000.0, n_records
+    )
+    closeness = np.full(1, -1, np.int32)
+    find_closest(0, 1, compared, Grids(weights, numbers, below, np.array([0, 5])), closeness)
+    assert closeness[0] == weights[5] > weights[6]
 
 
 def test_a_planted_copy_is_as_close_as_can_be():

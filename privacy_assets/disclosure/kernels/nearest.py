@@ -6,20 +6,23 @@ compared in blocks, in any order; what was found in some is kept in arrays that 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.kernels.sorting import place_in
 
 BLOCK = 4096
 """Synthetic records that are compared at once, so that their sums stay in the nearest cache."""
-SPARE_BITS = 4
+SPARE_BITS = 12
+"""Bits of a logarithm that are cut off, so that sums of 30,000 columns, each of at most 32 bits, are below 2**31."""
 UNITS_PER_BIT, BITS_OF_ONE = 1 << (23 - SPARE_BITS), 127 << (23 - SPARE_BITS)
 MOST_NATS = 80
 """Of a product, so that no float is too small for it."""
-SLACK = 0.001
-"""Rounding of products, at most, in bits."""
+SLACK = 0.000001
+"""Rounding of the factor of a column and of its product, at most, in bits."""
 STRETCH = 128
 """Synthetic records that are searched together, if the smallest distance among them is small enough."""
 LARGEST_DISTANCE = 65_535
@@ -171,6 +174,64 @@ def nearest_distances(
             found[x] = min(found[x], np.int64(_least(total)))
 
 
+class Compared(NamedTuple):
+    """Real records and a block of synthetic ones, by which bounds of their closeness are found.
+
+    Attributes
+    ----------
+    real, block : ndarray of shape (n_columns, n_records), dtype=int32
+        Numbers as positions in the grid of their column, -1 for missing ones; other values as codes.
+    real_middles, middles : ndarray of shape (n_columns, n_records), dtype=float32
+        Of numbers, the number of real records with smaller ones, and half of those with equal ones; infinity for
+        missing ones.
+    is_number : ndarray of shape (n_columns,), dtype=bool
+    equal_weights : ndarray of shape (n_columns, n_real), dtype=int32
+        Weight of a value equal to that of the real record.
+    units : float
+        Weights are logarithms, in this many units per nat.
+    n_records : int
+        Number of all real records.
+    """
+
+    real: NDArray[np.int32]
+    block: NDArray[np.int32]
+    real_middles: NDArray[np.float32]
+    middles: NDArray[np.float32]
+    is_number: NDArray[np.bool_]
+    equal_weights: NDArray[np.int32]
+    units: float
+    n_records: int
+
+
+class Grids(NamedTuple):
+    """Numbers of all columns, by which the closeness of records is found exactly.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_records + 1,), dtype=int32
+        Weight of a number that differs, by the number of real records that are at most as far away; descending.
+    numbers, below
+        Distinct numbers of all columns, ascending in each, and the number of real records below each (see `_weight`;
+        one more entry per column).
+    first : ndarray of shape (n_columns + 1,), dtype=int64
+        Where the numbers of a column begin; ``below`` begins one later for each column before.
+    """
+
+    weights: NDArray[np.int32]
+    numbers: NDArray[np.float64]
+    below: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+
+class _Bounds(NamedTuple):
+    """Room for the records of a block: products and the same bits, sums of logarithms, and places that were found."""
+
+    product: NDArray[np.float32]
+    bits: NDArray[np.int32]
+    total: NDArray[np.int32]
+    found: NDArray[np.int32]
+
+
 @part
 def _weight(
     grid: NDArray[np.float64],
@@ -227,13 +288,15 @@ def _multiply_between(
     own: np.float32,
     factor: np.float32,
     per_record: np.float32,
+    rounded: np.float32,
 ) -> None:
     """Multiply by the share of the real records between two numbers, all on one side, or by a factor if they are equal.
 
-    No fewer are at most as far away. Missing numbers are at infinity, farther than all.
+    No fewer are at most as far away. Missing numbers are at infinity, farther than all. Middles beyond the precision of
+    a float can have been moved apart; by at most ``rounded`` more than the records that half of each leaves out.
     """
     for i in range(len(product)):
-        share = max(abs(middles[i] - own) * per_record, per_record)
+        share = max((abs(middles[i] - own) - rounded) * per_record, per_record)
         share = min(share, np.float32(1))
         product[i] *= factor if middles[i] == own else share
 
@@ -266,223 +329,119 @@ def _find_least(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) 
     return n_found
 
 
+@allocating_part
+def _no_bounds() -> _Bounds:
+    product = np.empty(BLOCK, np.float32)
+    return _Bounds(product, product.view(np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32))
+
+
 @part
-def _write_bounds(
-    x: int,
-    start: int,
-    end: int,
-    real: NDArray[np.int32],
-    block: NDArray[np.int32],
-    is_number: NDArray[np.bool_],
-    equal_weights: NDArray[np.int32],
-    units: float,
-    n_records: int,
-    real_middles: NDArray[np.float32],
-    middles: NDArray[np.float32],
-    product: NDArray[np.float32],
-    bits: NDArray[np.int32],
-    total: NDArray[np.int32],
-) -> None:
+def _write_bounds(x: int, start: int, end: int, compared: Compared, bounds: _Bounds) -> None:
     """Write bounds of the closeness of records of a block, from ``start`` to ``end``, to a real one.
 
-    A weight is the rounded logarithm of a share of the people, in ``units`` per nat. The bounds are sums of logarithms
-    of the shares, or of smaller ones that cost less: of numbers, the share of the real records between them.
+    A weight is the rounded logarithm of a share of the people. The bounds are sums of logarithms of the shares, or of
+    smaller ones that cost less: of numbers, the share of the real records between them.
     """
+    n = end - start
+    product, bits, total = bounds.product[:n], bounds.bits[:n], bounds.total[:n]
     product[:], total[:], nats = 1, 0, 0.0
-    per_record = np.float32(1 / n_records)
-    for j in range(len(block)):
-        own_nats = equal_weights[j, x] / units
+    per_record = np.float32(1 / compared.n_records)
+    rounded = np.float32(2.0 ** max(np.ceil(np.log2(compared.n_records)) - 24, 0.0) - 1)
+    for j in range(len(compared.block)):
+        own_nats = compared.equal_weights[j, x] / compared.units
         nats += own_nats
         if nats > MOST_NATS:
             _add_logarithms(product, bits, total)
             nats = own_nats
         factor = np.float32(np.exp(-own_nats))
-        if is_number[j] and real[j, x] >= 0:
-            _multiply_between(product, middles[j, start:end], real_middles[j, x], factor, per_record)
+        if compared.is_number[j] and compared.real[j, x] >= 0:
+            middles, own = compared.middles[j, start:end], compared.real_middles[j, x]
+            _multiply_between(product, middles, own, factor, per_record, rounded)
         else:
-            _multiply_equal(product, block[j, start:end], real[j, x], factor)
+            _multiply_equal(product, compared.block[j, start:end], compared.real[j, x], factor)
     _add_logarithms(product, bits, total)
 
 
 @part
-def _limit(closeness: int, n_columns: int, units: float) -> int:
-    """Return the bound below which records can be closer, although rounding changes each weight by half a unit."""
-    return int(np.ceil(((n_columns - closeness) / (units * np.log(2)) + SLACK) * UNITS_PER_BIT))
+def _find_candidates(total: NDArray[np.int32], closeness: int, compared: Compared, found: NDArray[np.int32]) -> int:
+    """Write the positions of records that can be closer by their bounds, and return how many there are.
+
+    Rounding changes each weight by half a unit at most.
+    """
+    n_columns = len(compared.block)
+    most = (n_columns - closeness) / (compared.units * np.log(2)) + SLACK * n_columns
+    return _find_least(total, int(np.ceil(most * UNITS_PER_BIT)), found)
 
 
 @part
-def _closeness(
-    x: int,
-    i: int,
-    real: NDArray[np.int32],
-    block: NDArray[np.int32],
-    is_number: NDArray[np.bool_],
-    equal_weights: NDArray[np.int32],
-    weights: NDArray[np.int32],
-    grids: NDArray[np.float64],
-    below: NDArray[np.int64],
-    first_of_grid: NDArray[np.int64],
-) -> int:
+def _closeness(x: int, i: int, compared: Compared, grids: Grids) -> int:
     """Return the closeness of a record of a block to a real one."""
     total = 0
-    for j in range(len(block)):
-        own, other = real[j, x], block[j, i]
+    for j in range(len(compared.block)):
+        own, other = compared.real[j, x], compared.block[j, i]
         if own == other:
-            total += equal_weights[j, x]
-        elif is_number[j] and own >= 0 and other >= 0:
-            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
-            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-            total += _weight(grid, people, weights, own, other)
+            total += compared.equal_weights[j, x]
+        elif compared.is_number[j] and own >= 0 and other >= 0:
+            first, last = grids.first[j], grids.first[j + 1]
+            below = grids.below[first + j : last + j + 1]
+            total += _weight(grids.numbers[first:last], below, grids.weights, own, other)
     return total
 
 
 @kernel
-def find_closest(
-    begin: int,
-    stop: int,
-    real: NDArray[np.int32],
-    block: NDArray[np.int32],
-    is_number: NDArray[np.bool_],
-    equal_weights: NDArray[np.int32],
-    weights: NDArray[np.int32],
-    grids: NDArray[np.float64],
-    below: NDArray[np.int64],
-    first_of_grid: NDArray[np.int64],
-    units: float,
-    real_middles: NDArray[np.float32],
-    middles: NDArray[np.float32],
-    closeness: NDArray[np.int32],
-) -> None:
+def find_closest(begin: int, stop: int, compared: Compared, grids: Grids, closeness: NDArray[np.int32]) -> None:
     """Find how close the closest record of a block is to each real one.
 
     The closeness of two records is the sum of a weight over the columns, which is large if few real people are at most
-    as far away. For values that are not numbers, and for missing values, only equality counts.
-
-    Parameters
-    ----------
-    real, block : ndarray of shape (n_columns, n_records), dtype=int32
-        Numbers as positions in the grid of their column, -1 for missing ones; other values as codes.
-    equal_weights : ndarray of shape (n_columns, n_real), dtype=int32
-        Weight of a value equal to that of the real record.
-    weights : ndarray of shape (n_pool + 1,), dtype=int32
-        Weight of a number that differs, by the number of real people who are at most as far away; descending.
-    grids, below, first_of_grid
-        Distinct numbers of all columns, ascending in each, and the number of real records below each (see `_weight`;
-        one more entry per column); ``first_of_grid[j]`` is where the grid of column j begins, ``below`` one later for
-        each column before.
-    real_middles, middles : ndarray of shape (n_columns, n_records), dtype=float32
-        Of numbers, the number of real records with smaller ones, and half of those with equal ones; infinity for
-        missing ones.
-    closeness : ndarray of shape (n_real,), dtype=int32, modified in place
-        The largest sum; it begins with -1.
+    as far away. For values that are not numbers, and for missing values, only equality counts. ``closeness``, of shape
+    (n_real,), has the largest sum of each; it begins with -1 and is modified in place.
 
     Notes
     -----
     Only records that could be the closest by their bounds (`_write_bounds`) are computed exactly.
     """
-    n_columns, n_synthetic = block.shape
-    product, total, found = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    bits, n_records = product.view(np.int32), len(weights) - 1
-    exact = is_number, equal_weights, weights, grids, below, first_of_grid
+    n_synthetic, bounds = compared.block.shape[1], _no_bounds()
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
-        n = end - start
-        bounds = total[:n]
+        total = bounds.total[: end - start]
         for x in range(begin, stop):
-            _write_bounds(
-                x,
-                start,
-                end,
-                real,
-                block,
-                is_number,
-                equal_weights,
-                units,
-                n_records,
-                real_middles,
-                middles,
-                product[:n],
-                bits[:n],
-                bounds,
-            )
+            _write_bounds(x, start, end, compared, bounds)
             if closeness[x] < 0:
                 # The record that seems closest comes first, so that few others could be closer.
-                closeness[x] = _closeness(x, start + int(np.argmin(bounds)), real, block, *exact)
-            for k in range(_find_least(bounds, _limit(closeness[x], n_columns, units), found)):
-                closeness[x] = max(closeness[x], _closeness(x, start + found[k], real, block, *exact))
+                closeness[x] = _closeness(x, start + int(np.argmin(total)), compared, grids)
+            for k in range(_find_candidates(total, closeness[x], compared, bounds.found)):
+                closeness[x] = max(closeness[x], _closeness(x, start + bounds.found[k], compared, grids))
 
 
 @kernel
 def find_closer(
-    begin: int,
-    stop: int,
-    real: NDArray[np.int32],
-    block: NDArray[np.int32],
-    is_number: NDArray[np.bool_],
-    equal_weights: NDArray[np.int32],
-    units: float,
-    n_records: int,
-    real_middles: NDArray[np.float32],
-    middles: NDArray[np.float32],
-    closeness: NDArray[np.int32],
+    begin: int, stop: int, compared: Compared, closeness: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return pairs of a real record and one of the block that could be closer than its closest one so far.
 
-    Arguments are those of `find_closest`; no values are needed. All pairs that are closer are among them.
+    Values are not needed. All pairs that are closer are among them.
     """
-    n_columns, n_synthetic = block.shape
-    product, total, found = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    bits = product.view(np.int32)
+    n_synthetic, bounds = compared.block.shape[1], _no_bounds()
     n_pairs, whose, places = 0, np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int64)
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
-        n = end - start
+        total = bounds.total[: end - start]
         for x in range(begin, stop):
-            _write_bounds(
-                x,
-                start,
-                end,
-                real,
-                block,
-                is_number,
-                equal_weights,
-                units,
-                n_records,
-                real_middles,
-                middles,
-                product[:n],
-                bits[:n],
-                total[:n],
-            )
-            n_found = _find_least(total[:n], _limit(closeness[x], n_columns, units), found)
+            _write_bounds(x, start, end, compared, bounds)
+            n_found = _find_candidates(total, closeness[x], compared, bounds.found)
             if n_pairs + n_found > len(whose):
                 more = 2 * (n_pairs + n_found)
                 whose = np.concatenate((whose[:n_pairs], np.empty(more - n_pairs, np.int32)))
                 places = np.concatenate((places[:n_pairs], np.empty(more - n_pairs, np.int64)))
             for k in range(n_found):
-                whose[n_pairs], places[n_pairs] = x, start + found[k]
+                whose[n_pairs], places[n_pairs] = x, start + bounds.found[k]
                 n_pairs += 1
     return whose[:n_pairs], places[:n_pairs]
 
 
 @kernel
-def raise_closeness(
-    whose: NDArray[np.int32],
-    real: NDArray[np.int32],
-    others: NDArray[np.int32],
-    is_number: NDArray[np.bool_],
-    equal_weights: NDArray[np.int32],
-    weights: NDArray[np.int32],
-    grids: NDArray[np.float64],
-    below: NDArray[np.int64],
-    first_of_grid: NDArray[np.int64],
-    closeness: NDArray[np.int32],
-) -> None:
-    """Raise the closeness of the real records of pairs to that of the others, of shape (n_columns, n_pairs).
-
-    The remaining arguments are those of `find_closest`.
-    """
-    exact = is_number, equal_weights, weights, grids, below, first_of_grid
+def raise_closeness(whose: NDArray[np.int32], compared: Compared, grids: Grids, closeness: NDArray[np.int32]) -> None:
+    """Raise the closeness of the real records of pairs to that of the others, which are the block."""
     for i in range(len(whose)):
         x = whose[i]
-        closeness[x] = max(closeness[x], _closeness(x, i, real, others, *exact))
+        closeness[x] = max(closeness[x], _closeness(x, i, compared, grids))
