@@ -29,6 +29,7 @@ from privacy_assets.contract.rules import Rule, broken_rules, read_rules
 from privacy_assets.contract.written_values import format_problems
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words, is_integer, is_printable
+from privacy_assets.storage.table import TableOfKind
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
@@ -260,11 +261,13 @@ class TableContract:
         """Columns whose values a generator invents."""
         return tuple(name for name, is_invented in self.metadata("invented").items() if is_invented)
 
-    def as_compared(self, table: pd.DataFrame) -> pd.DataFrame:
+    def as_compared(self, table: TableOfKind) -> TableOfKind:
         """Return a table in which categories that the contract does not list are text, as comparisons need them."""
         types_of = {name: column.type for name, column in self._described().items() if column.type.kind == "category"}
         plain = [name for name, own in types_of.items() if own.categories is None and not own.ordered]
-        return table.astype({name: object for name in plain if name in table.columns})
+        converted: Any = table.astype({name: object for name in plain if name in table.columns})
+        found: TableOfKind = converted
+        return found
 
     def without_records(self) -> pd.DataFrame:
         """Return a table of all columns with their types, which has no records."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import Rule, violations
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.table import Table, select_columns
 
 RULES: Final = "rules"
 RULE_VIOLATIONS: Final = "rule_violations"
@@ -61,8 +61,8 @@ class RuleViolations:
 
 def count_rule_violations(
     rules: Sequence[Rule],
-    synthetic: pd.DataFrame,
-    people: Mapping[str, pd.DataFrame],
+    synthetic: Table,
+    people: Mapping[str, Table],
     generalized: Collection[str] = (),
 ) -> RuleViolations:
     """Count the records of a synthetic table, and of people by name, that violate rules.
@@ -79,7 +79,8 @@ def count_rule_violations(
         found = violations(judged, Columns(synthetic))
         counts = {name: {SYNTHETIC: int(own.sum())} for name, own in found.items()}
         for side, table in people.items():
-            own = violations(judged, Columns(table[[name for name in table.columns if name in synthetic.columns]]))
+            shared = [name for name in table.columns if name in synthetic.columns]
+            own = violations(judged, Columns(select_columns(table, shared)))
             counts = {name: {**counts[name], side: int(each.sum())} for name, each in own.items()}
     except InvalidTableError as error:
         problem = str(error)

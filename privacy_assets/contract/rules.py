@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privacy_assets.contract.rule_expressions import Cells, Columns, RuleProblem, evaluate, parse_expression, place_of
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_number
+from privacy_assets.storage.table import frame_of
 
 MOST_RULES: Final = 100
 LONGEST_NAME: Final = 100
@@ -63,7 +64,7 @@ class Rule:
     def outcome(self, columns: Columns) -> Cells:
         """Return by record whether the rule is met; missing where that is unknown."""
         if self.check is not None:
-            return _of_check(self.name, self.check, columns.table)
+            return _of_check(self.name, self.check, frame_of(columns.table))
         problem = ""
         try:
             return self._outcome(columns)

@@ -12,6 +12,7 @@ from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.contract.views import related_views
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.table import frame_of
 
 
 def count_rules_between_rows(
@@ -52,7 +53,7 @@ def count_rules_between_rows(
     views = {side: related_views(own) for side, own in tables.items()}
     for name, written in rules.items():
         pairs = {side: Columns(_in_days(own[f"histories of {name}"])) for side, own in views.items()}
-        for rule in read_rules(written, next(iter(pairs.values())).table):
+        for rule in read_rules(written, frame_of(next(iter(pairs.values())).table)):
             for side, columns in pairs.items():
                 outcome = rule.outcome(columns)
                 n_pairs, n_violating = int((~outcome.missing).sum()), int(outcome.is_false.sum())

@@ -51,6 +51,8 @@ from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import Table as StoredOrFrame
+from privacy_assets.storage.table import frame_of
 
 Table = TypeVar("Table", pd.DataFrame, RelatedTables)
 
@@ -184,8 +186,8 @@ def assess_disclosure(
 
 
 def _with_published(
-    frames: Mapping[str, pd.DataFrame], published: Sequence[pd.DataFrame], records: PooledRecords, seed: int
-) -> dict[str, pd.DataFrame]:
+    frames: Mapping[str, StoredOrFrame], published: Sequence[pd.DataFrame], records: PooledRecords, seed: int
+) -> dict[str, StoredOrFrame]:
     """Append what was published before to the synthetic records.
 
     Of many, so few are drawn that as many people are examined as without them.
@@ -195,7 +197,7 @@ def _with_published(
     before = pd.concat(published, ignore_index=True)
     n_most = max(MOST_PAIRS // records.n_real - records.n_synthetic, records.n_synthetic)
     drawn = before.sample(min(len(before), n_most), random_state=seed)
-    return {**frames, "synthetic": pd.concat([frames["synthetic"], drawn], ignore_index=True)}
+    return {**frames, "synthetic": pd.concat([frame_of(frames["synthetic"]), drawn], ignore_index=True)}
 
 
 def _assess(

@@ -25,7 +25,7 @@ from privacy_assets.disclosure.kernels.column_sets import (
 from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.disclosure.scores import MATCHES_AT_ONCE, Attack, Workers
 
-BYTES_AT_ONCE: Final = 1 << 28
+BYTES_AT_ONCE: Final = 1 << 27
 """Of what is known of sets."""
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
 """Records of a block: each is twice as large as the one before, because fewer and fewer groups are open."""
@@ -112,6 +112,7 @@ def count_claims_on_records(
         claims = own, scored, n_codes, values, agreed, shares, is_given
         found += workers.spread(len(own), count_claims, *claims, state=state)
         begin += len(own)
+        del values, agreed, claims  # Before the next ones are made.
     score, n_claims, n_right = (sum(own[i] for own in found) for i in range(3))
     return {"claim_score": score / ONE, "n_claims": n_claims, "n_right": n_right, "precision": precision}
 

@@ -27,6 +27,7 @@ from privacy_assets.columns.spelling import canonical, encode_spelled
 from privacy_assets.columns.unknown_values import UnknownValues, blind_columns, said_of_blind, unknown_shares
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import read_columns
+from privacy_assets.storage.table import Table
 
 RARE_VALUES = "rare_values"
 RARE_VALUES_RELEASED = "rare_values_released"
@@ -95,8 +96,8 @@ class RareValues:
 
 
 def count_rare_values(
-    released: pd.DataFrame,
-    people: Sequence[pd.DataFrame],
+    released: Table,
+    people: Sequence[Table],
     *,
     people_per_value: int,
     person: str | None = None,
@@ -139,7 +140,7 @@ def count_rare_values(
     looked_at = [
         name
         for name in names
-        if any(is_text_or_category(table[name]) for table in ([*people, released] if is_plain[name] else people))
+        if any(_may_count(table, name) for table in ([*people, released] if is_plain[name] else people))
     ]
     _require_columns([released], [shown for name in looked_at for shown in _columns_shown(name, masks)])
     whose = None if person is None else pd.factorize(pd.concat([table[person] for table in people]))[0]
@@ -174,6 +175,12 @@ def count_rare_values(
     return RareValues(people_per_value, by_column, int(shows_any.sum()), unknown_values)
 
 
+def _may_count(table: Table, name: str) -> bool:
+    # Only objects are read.
+    dtype = table.dtypes[name]
+    return is_text_or_category(table[name] if types.is_object_dtype(dtype) else pd.Series([], dtype=dtype))
+
+
 def is_text_or_category(column: pd.Series[Any]) -> bool:
     """Whether a column has text or categories; objects count as text unless all are of another known kind."""
     dtype = column.dtype
@@ -189,7 +196,7 @@ def most_rare_values_first(by_column: Mapping[str, RareColumn]) -> list[tuple[st
     return sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))
 
 
-def _require_columns(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
+def _require_columns(tables: Sequence[Table], names: Sequence[str]) -> None:
     missing = sorted({name for table in tables for name in names if name not in table.columns})
     if missing:
         raise InvalidTableError(f"Rare values cannot be counted: a table lacks the columns {missing}.")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import read_column
 from privacy_assets.columns.spelling import factorize_keys, spelled_keys
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.table import Table
 
 FEW_PEOPLE = 32
 """Up to this many lists of one length are compared directly, without a step per position of the list."""
@@ -56,8 +57,8 @@ class RowsOfPeople(NamedTuple):
 
 
 def take_person(
-    frames: Mapping[str, pd.DataFrame], person: str, synthetic_person: str | None = None
-) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
+    frames: Mapping[str, Table], person: str, synthetic_person: str | None = None
+) -> tuple[dict[str, Table], dict[str, NDArray[np.int64]]]:
     """Separate the person column from original and control, and number the people of each from 0.
 
     Refused if one of them lacks the column, if the synthetic table has it, if a record has no person, or if a person is
@@ -98,7 +99,7 @@ def take_person(
     return others, people
 
 
-def number_synthetic_people(table: pd.DataFrame, column: str) -> NDArray[np.int64]:
+def number_synthetic_people(table: Table, column: str) -> NDArray[np.int64]:
     """Return the synthetic person of each row from 0, by a column that must repeat and be complete."""
     expected = f"The synthetic person of each row is in column {column!r}. Expected"
     if column not in table.columns:

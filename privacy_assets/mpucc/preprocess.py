@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,9 @@ from privacy_assets.columns.unknown_values import UnknownValues, unknown_shares
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, pooled_people, take_person
 from privacy_assets.setting_checks import is_integer, require, require_flag
-from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact import WRITTEN, Artifact
+from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import StoredTable, Table
 
 _UNIT_NAMES: Mapping[str, str] = {
     **{name.lower(): name for name in DATETIME_UNITS},
@@ -188,7 +190,7 @@ class PreprocessedTables:
         if self.as_written is not None:
             written = self.as_written.to_artifact()
             header["as_written"] = written.header
-            frames |= {f"written_{name}": frame for name, frame in written.frames.items()}
+            frames |= {f"{WRITTEN}{name}": frame for name, frame in written.frames.items()}
         return Artifact("PreprocessedTables", header, frames)
 
     @classmethod
@@ -200,14 +202,14 @@ class PreprocessedTables:
         tables = {}
         for name, n_records in header["n_records"].items():
             frame = frames[name]
-            codes = tuple(frame[f"code_{i}"].to_numpy().astype(dtype) for i, dtype in enumerate(dtypes))
-            positions = frame["position"].to_numpy().astype(np.int64)
-            multiplicities, n_equal = (frame[c].to_numpy().astype(np.int32) for c in ("multiplicity", "n_equal"))
+            codes = tuple(np.array(frame[f"code_{i}"], dtype) for i, dtype in enumerate(dtypes))
+            positions = np.array(frame["position"], np.int64)
+            multiplicities, n_equal = (np.array(frame[c], np.int32) for c in ("multiplicity", "n_equal"))
             people = None
             if "person" in frame:
                 alike = frames[f"people_of_{name}"]
-                counts = (alike[c].to_numpy().astype(np.int32) for c in ("n_alike", "weight"))
-                people = Subjects(frame["person"].to_numpy().astype(np.int64), *counts)
+                counts = (np.array(alike[c], np.int32) for c in ("n_alike", "weight"))
+                people = Subjects(np.array(frame["person"], np.int64), *counts)
             tables[name] = CodedTable(codes, positions, multiplicities, n_equal, n_records, people)
         texts = frames["labels"]["label"].astype(object).tolist()
         labels = []
@@ -238,15 +240,15 @@ class PreprocessedTables:
 
 def _written(artifact: Artifact) -> Artifact:
     """Return the part of an artifact with the tables as they are written."""
-    frames = {name: frame for name, frame in artifact.frames.items() if name.startswith("written_")}
-    frames = {name.removeprefix("written_"): frame for name, frame in frames.items()}
+    frames = {name: frame for name, frame in artifact.frames.items() if name.startswith(WRITTEN)}
+    frames = {name.removeprefix(WRITTEN): frame for name, frame in frames.items()}
     return Artifact(artifact.kind, artifact.header["as_written"], frames)
 
 
 def preprocess(
-    original: pd.DataFrame,
-    synthetic: pd.DataFrame,
-    control: pd.DataFrame | None = None,
+    original: Table,
+    synthetic: Table,
+    control: Table | None = None,
     *,
     numeric_precision: NumericPrecision = None,
     datetime_precision: DatetimePrecision = None,
@@ -285,11 +287,25 @@ def preprocess(
     columns = check_columns(frames)
     groups = check_parts(parts, columns)
     decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
-    values = read_columns(frames, columns)
-    _check_kinds(values, numeric_precision, "numeric_precision", ("number",), "numbers")
-    _check_kinds(values, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
-    columns_encoded, unknown_values = encode_columns(values, decimals, units, pooled_people(people), invented)
-    each = dict(zip(columns, columns_encoded, strict=True))
+    owners, kinds = pooled_people(people), {}
+    each: dict[str, EncodedColumn] = {}
+    unknown_values: UnknownValues = {}
+    problems = []
+    for name in columns:
+        # One column after the other, because values need more memory than codes.
+        try:
+            read = read_columns(frames, [name])
+        except InvalidTableError as error:
+            problems.append(str(error))
+            continue
+        kinds[name] = {table.kind for table in read[name]}
+        (each[name],), shares = encode_columns(read, decimals, units, owners, invented)
+        unknown_values = {**unknown_values, **shares}
+        give_back_memory()
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    _check_kinds(kinds, numeric_precision, "numeric_precision", ("number",), "numbers")
+    _check_kinds(kinds, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
     joined = join_parts(each, groups)
     encoded = list(joined.values())
     n_codes = [len(column.labels) for column in encoded]
@@ -359,6 +375,8 @@ def table_of_people(
 
 def _require_frames(frames: Mapping[str, object]) -> None:
     for name, frame in frames.items():
+        if isinstance(frame, StoredTable):
+            continue
         if not isinstance(frame, pd.DataFrame):
             raise InvalidTableError(
                 f"The {name} table is a {type_name(frame)}. Expected a pandas DataFrame. Convert it first."
@@ -367,8 +385,8 @@ def _require_frames(frames: Mapping[str, object]) -> None:
 
 
 def separate_people(
-    frames: Mapping[str, pd.DataFrame], person: str | None, synthetic_person: str | None = None
-) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
+    frames: Mapping[str, Table], person: str | None, synthetic_person: str | None = None
+) -> tuple[dict[str, Table], dict[str, NDArray[np.int64]]]:
     """Return the tables without the person columns, and the person of each row; see `take_person`."""
     _require_frames(frames)
     if person is None and synthetic_person is not None:
@@ -380,7 +398,7 @@ def separate_people(
     return (dict(frames), {}) if person is None else take_person(frames, person, synthetic_person)
 
 
-def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+def check_columns(frames: Mapping[str, Table]) -> tuple[str, ...]:
     """Check that tables are frames with rows and the same distinct columns; return these in the original's order."""
     _require_frames(frames)
     for name, frame in frames.items():
@@ -491,12 +509,12 @@ def _per_column(
 
 
 def _check_kinds(
-    values: Mapping[str, list[ColumnValues]], precision: Any, setting: str, kinds: Sequence[str], expected: str
+    found: Mapping[str, Set[str]], precision: Any, setting: str, kinds: Sequence[str], expected: str
 ) -> None:
     """Refuse a precision set for a single column that cannot have it."""
     if not isinstance(precision, Mapping):
         return
-    wrong = [name for name in precision if not all(table.kind in (*kinds, "missing") for table in values[name])]
+    wrong = [name for name in precision if not found[name] <= {*kinds, "missing"}]
     if wrong:
         raise InvalidSettingError(
             f"{setting} names columns that are not {expected}: {wrong}. Expected columns of {expected} only. Remove "

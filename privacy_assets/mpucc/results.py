@@ -84,6 +84,20 @@ class SearchProgress(NamedTuple):
         return f"{self.stage}, {self.combo_size} of {self.max_combo_size} columns", self.n_done, self.n_candidates
 
 
+class _Joined(Sequence[NDArray[Any]]):
+    """Columns of two tables, which are put together whenever they are asked for, because a search copies them."""
+
+    def __init__(self, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> None:
+        self._pairs = pairs
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __getitem__(self, c: Any) -> Any:
+        """Return a column."""
+        return np.concatenate(self._pairs[c])
+
+
 class SyntheticSearch:
     """The synthetic table, its columns in search order, ready to be searched against other tables.
 
@@ -241,11 +255,11 @@ class SyntheticSearch:
             needed.append(is_needed)
         return is_identified, np.hstack(needed)
 
-    def _coded(self, other: CodedTable) -> tuple[list[NDArray[Any]], list[int], int, NDArray[np.int32]]:
+    def _coded(self, other: CodedTable) -> tuple[Sequence[NDArray[Any]], list[int], int, NDArray[np.int32]]:
         """Return the columns of both tables in the search order, and the weights of their rows."""
         synthetic = self.tables.synthetic
         return (
-            [np.concatenate([synthetic.codes[c], other.codes[c]]) for c in self.order],
+            _Joined([(synthetic.codes[c], other.codes[c]) for c in self.order]),
             [self.tables.n_codes[c] for c in self.order],
             synthetic.n_distinct,
             np.concatenate([synthetic.multiplicities, other.multiplicities]),

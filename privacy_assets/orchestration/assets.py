@@ -36,6 +36,7 @@ from privacy_assets.orchestration.evidence.partition_people import keep_people_o
 from privacy_assets.orchestration.memory_check import check_memory, memory_check
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH, UNIT
+from privacy_assets.orchestration.private.resources import IS_LARGE
 from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL
 from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -61,8 +62,9 @@ from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint, kept_fingerprint
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import fingerprint_of
 from privacy_assets.synthesis.kept_rules import Plan, keep_rules, totals_of
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
@@ -305,7 +307,9 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @dg.asset(
         **asset_arguments(release, "preprocessed"),
         description="Original, control and synthetic at the same precision, deduplicated, as integer codes.",
-        ins={stage: dg.AssetIn(release.key(stage)) for stage in dict.fromkeys((*stages, release.synthetic_stage))},
+        # Labels are made from whole tables.
+        ins={release.synthetic_stage: dg.AssetIn(release.key(release.synthetic_stage))}
+        | {stage: dg.AssetIn(release.key(stage), metadata={IS_LARGE: not generalizes}) for stage in stages},
     )
     @guarded
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
@@ -329,7 +333,7 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         **asset_arguments(release, MPUCC, kinds={"python"}),
         description="Synthetic records that single out an original, the columns by which they do, and whether chance "
         "explains them.",
-        ins={"preprocessed": dg.AssetIn(release.key("preprocessed"))},
+        ins={"preprocessed": dg.AssetIn(release.key("preprocessed"), metadata={IS_LARGE: True})},
     )
     @guarded
     def mpucc_assessment_stage(context, preprocessed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -435,9 +439,7 @@ def _given_sides(
 
 def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
     found = {stage: inputs[stage] for stage in stages if stage in inputs}
-    return {
-        stage: each.digest if isinstance(each, Artifact) else kept_fingerprint(each) for stage, each in found.items()
-    }
+    return {stage: each.digest if isinstance(each, Artifact) else fingerprint_of(each) for stage, each in found.items()}
 
 
 def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:

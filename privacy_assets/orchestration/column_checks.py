@@ -149,7 +149,7 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
         # The table was hashed when it was loaded.
         source = gathered.found[origin]
     else:
-        stored, content = storage.table(origin)
+        stored, content = storage.table(origin, is_large=release.related is None)
         source = stored if content is not None and storage.keyed(content) == recorded else None
     if source is not None:
         examined[origin] = examine_columns(source, roles, release.contract.person)

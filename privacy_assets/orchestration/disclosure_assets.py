@@ -13,6 +13,7 @@ from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.orchestration.evidence.disclosure_tests import describe_test, published_before, record_test
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
+from privacy_assets.orchestration.private.resources import IS_LARGE
 from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import SYNTHETIC_PEOPLE
@@ -32,12 +33,16 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
     """Build the asset that tests whether the synthetic records reveal originals more than people of the control."""
     stage = release.synthetic_stage
     stands_on = (*SPLIT_STAGES, *release.stages_of_synthetic_people)
+    # Labels are made from whole tables.
+    is_large = {IS_LARGE: stage == "synthetic" and release.related is None}
+    ins = {name: dg.AssetIn(release.key(name), metadata=is_large) for name in (*SPLIT_STAGES, "synthetic")}
+    others = (*release.stages_of_synthetic_people, stage)
 
     @dg.asset(
         **asset_arguments(release, DISCLOSURE, kinds={"python"}),
         description="Whether the synthetic records single out, link or copy originals, or allow inferences about them, "
         "more than people whom the synthesizer never saw.",
-        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*stands_on, "synthetic", stage))},
+        ins={name: dg.AssetIn(release.key(name)) for name in others} | ins,
     )
     @guarded
     def disclosure_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202

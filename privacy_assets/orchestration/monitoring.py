@@ -159,7 +159,7 @@ def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinit
     @guarded
     def source_has_not_drifted(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         storage = storage_of(context, release)
-        yield _drift_of(storage, storage.load("source"), limit)
+        yield _drift_of(storage, storage.load("source", is_large=True), limit)
 
     return source_has_not_drifted
 

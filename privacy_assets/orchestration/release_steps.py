@@ -252,7 +252,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
         record_publications(storage, release.key(stage), directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
-        profile = profile_table(storage.load("source")) if watches_drift else None
+        profile = profile_table(storage.load("source", is_large=True)) if watches_drift else None
         written = write_release(
             directory,
             table,

@@ -125,7 +125,7 @@ def _without_secrets(settings: Any) -> Any:
 
 def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gathered) -> pd.DataFrame | None:
     """Measure on exactly the tables that were assessed; None if they are no longer stored."""
-    stored = storage.read(storage.release.key("preprocessed"), lambda artifact: artifact)
+    stored = storage.read(storage.release.key("preprocessed"), lambda artifact: artifact, is_large=True)
     if stored is None or storage.keyed(stored.digest) != gathered.evidence.assessments[MPUCC].made_of.get(
         "preprocessed"
     ):

@@ -22,11 +22,12 @@ from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import CONTROL, DISCLOSURE, LEAKAGE_DETECTED, MPUCC, UTILITY, figures_of
 from privacy_assets.release.policy import Policy
+from privacy_assets.storage.table import Table, TableOfKind, frame_of, select_columns, with_column
 from privacy_assets.synthesis.generalized import generalize_people, labels_alone, preprocess_generalized
 from privacy_assets.utility.foreign import why_foreign
 from privacy_assets.utility.result import shown
 
-Tables: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+Tables: TypeAlias = tuple[Table, Table, Table]
 """Original, synthetic and control."""
 
 
@@ -62,10 +63,10 @@ def admit_people(
     return admitted.iloc[: len(original)], None if control is None else of_control
 
 
-def released_columns(release: Asked, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
+def released_columns(release: Asked, table: TableOfKind, *, with_person: bool = False) -> TableOfKind:
     """Return the released columns of a table, and the person column if it is wanted and exists."""
     person = release.contract.person if with_person else None
-    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
+    return select_columns(table, [*release.contract.released_columns, *([] if person is None else [person])])
 
 
 def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
@@ -78,7 +79,8 @@ def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization |
     if generalized is None:
         prepared = preprocess(original, synthetic, control, **settings)
     else:
-        prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
+        real, made, others = (frame_of(each) for each in (original, synthetic, control))
+        prepared = preprocess_generalized(real, made, others, generalized, **settings)
     if release.private is not None:
         # Drawn here from a noisy model, they are not copies in another notation.
         return prepared.judged("")
@@ -86,7 +88,7 @@ def prepared_tables(release: Asked, tables: Tables, generalized: Anonymization |
     return prepared.judged(why_foreign(original, synthetic, control, person=person, invented=release.invented))
 
 
-def prepared_people(release: Asked, original: pd.DataFrame, control: pd.DataFrame) -> PreprocessedTables:
+def prepared_people(release: Asked, original: Table, control: Table) -> PreprocessedTables:
     """Return tables of people alone, with those of the control also as records, before there are others."""
     original, records, control = _with_people(release, (original, control, control))
     return preprocess(original, records, control, **_preprocessing(release))
@@ -113,11 +115,13 @@ def compared_tables(
     original, synthetic, control = _with_people(release, tables)
     compared, person = synthetic, release.contract.person
     if generalized is not None:
-        original, control = (generalize_people(generalized, each, synthetic, person) for each in (original, control))
+        frames = frame_of(original), frame_of(control)
+        original, control = (generalize_people(generalized, each, frame_of(synthetic), person) for each in frames)
         compared = labels_alone(generalized, list(release.contract.released_columns))
         people = None if people is None else people.take(generalized.members["row"].to_numpy())
     if people is not None and release.synthetic_person not in compared.columns:
-        compared = compared.assign(**{str(name): own.to_numpy() for name, own in people.items()})
+        for name, own in people.items():
+            compared = with_column(compared, str(name), own)
     return original, compared, control
 
 
@@ -178,8 +182,8 @@ def assess_leakage(
 def rare_values_of(
     policy: Policy,
     contract: TableContract,
-    table: pd.DataFrame,
-    people: Sequence[pd.DataFrame],
+    table: Table,
+    people: Sequence[Table],
     person: str | None,
     invented: Sequence[str],
     generalized: Anonymization | None = None,
@@ -201,8 +205,8 @@ def rare_values_of(
 def rule_violations_of(
     policy: Policy,
     contract: TableContract,
-    table: pd.DataFrame,
-    people: Sequence[pd.DataFrame],
+    table: Table,
+    people: Sequence[Table],
     generalized: Anonymization | None = None,
 ) -> RuleViolations | None:
     """Count the records of a table, of the originals and of the control that violate rules, if they are limited."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import ORDERED_KINDS, read_column
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.table import Table
 
 MAX_CELLS = 100
 PROFILE_KIND = "TableProfile"
@@ -37,14 +38,14 @@ class Drift(NamedTuple):
         return 1.0 if self.columns_lost or self.columns_added else max(self.distances.values(), default=0.0)
 
 
-def profile_table(table: pd.DataFrame) -> Artifact:
+def profile_table(table: Table) -> Artifact:
     """Summarize a table for `measure_drift`. The profile contains values, so it is private."""
     frames = {f"column_{place}": _cells_of(table[name], name) for place, name in enumerate(table.columns)}
     kinds = [_kind(table[name], str(name)) for name in table.columns]
     return Artifact(PROFILE_KIND, {"columns": list(table.columns), "kinds": kinds, "rows": len(table)}, frames)
 
 
-def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
+def measure_drift(profile: Artifact, table: Table) -> Drift:
     """Compare a table with the profile of an earlier one.
 
     The distance of an ordered column is the largest difference between the two distribution functions at the cells'

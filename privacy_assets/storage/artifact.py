@@ -13,6 +13,8 @@ from privacy_assets.display.pictures import Drawn, Picture
 from privacy_assets.storage.table import Table, fingerprint_of
 
 TABLE_KIND = "table"
+WRITTEN = "written_"
+"""Beginning of the names of frames in which texts are compared as they are written."""
 
 
 @dataclass(frozen=True)

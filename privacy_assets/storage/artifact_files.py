@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from privacy_assets.display.pictures import Picture
-from privacy_assets.storage.artifact import TABLE_KIND, Artifact
+from privacy_assets.storage.artifact import TABLE_KIND, WRITTEN, Artifact
 from privacy_assets.storage.durable_files import write_directory
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.table import StoredTable
@@ -17,6 +17,8 @@ from privacy_assets.storage.table import StoredTable
 HEADER_FILE = "header.json"
 MOST_CELLS_AT_ONCE = 2**20
 MOST_READS = 16
+LARGE_FRAMES = frozenset({TABLE_KIND, "original", "synthetic", "control"})
+"""Frames that may have as many rows as the source."""
 
 
 def write_artifact(path: Path, artifact: Artifact) -> None:
@@ -47,7 +49,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
 
 
 def read_artifact(path: Path, *, is_large: bool = False) -> Artifact:
-    """Read an artifact stored by `write_artifact`; if its table may be large, as a `StoredTable`.
+    """Read an artifact stored by `write_artifact`; if its tables may be large, these are `StoredTable`.
 
     Raises
     ------
@@ -60,7 +62,8 @@ def read_artifact(path: Path, *, is_large: bool = False) -> Artifact:
     frames: dict[str, Any] = {}
     for name in header["frames"]:
         file = path / f"{name}.parquet"
-        frames[name] = StoredTable([file.open("rb")]) if is_large and name == TABLE_KIND else read_frame(file)
+        is_stored = is_large and name.removeprefix(WRITTEN) in LARGE_FRAMES
+        frames[name] = StoredTable([file.open("rb")]) if is_stored else read_frame(file)
     pictures = {
         name: Picture(text, (path / f"{name}.png").read_bytes(), title)
         for name, (text, title) in header["pictures"].items()

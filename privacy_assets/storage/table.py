@@ -63,7 +63,8 @@ class StoredTable:
     """The table in open Parquet files of one schema, in their order; opened here or written by `store`.
 
     The files stay open, so the table is the same even if another one takes its place in the meantime. Like a frame, it
-    has ``columns``, ``len``, ``in``, ``items`` and, by name, a column; a list of names gives a frame.
+    has ``columns``, ``len``, ``in``, ``items``, ``drop``, ``astype`` and, by name, a column; a list of names gives a
+    frame, `select_columns` a table that is not read.
 
     Parameters
     ----------
@@ -82,6 +83,8 @@ class StoredTable:
         self.schema: pa.Schema = _guarded(lambda: pq.read_schema(self._files[0]))
         self._n_rows: int = sum(footer.num_rows for footer in self._footers)
         self._more: Mapping[str, pd.Series[Any]] = {}
+        self._names: Sequence[str] | None = None
+        self._converted: Mapping[str, Any] = {}
 
     @property
     def columns(self) -> pd.Index:
@@ -97,8 +100,9 @@ class StoredTable:
     @cached_property
     def dtypes(self) -> pd.Series[Any]:
         """The dtype of each column; categories are without values."""
-        stored = _guarded(lambda: self.schema.empty_table().to_pandas().dtypes.to_dict())
-        return pd.Series(stored | {name: own.dtype for name, own in self._more.items()}, dtype=object)
+        stored = _guarded(lambda: self._as_converted(self.schema.empty_table().to_pandas()).dtypes.to_dict())
+        found = pd.Series(stored | {name: own.dtype for name, own in self._more.items()}, dtype=object)
+        return found if self._names is None else found[list(self._names)]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -106,7 +110,7 @@ class StoredTable:
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a column of this name."""
-        return name in self.schema.names or name in self._more
+        return name in (self.dtypes.index if self._names is None else self._names)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the columns."""
@@ -124,6 +128,23 @@ class StoredTable:
             return self._more[names]
         return self._read([names])[names]
 
+    def select(self, names: Sequence[str]) -> StoredTable:
+        """Return a table of some columns, in this order, without reading them."""
+        found = self._same()
+        found._names = list(names)
+        return found
+
+    def drop(self, *, columns: str) -> StoredTable:
+        """Return a table without a column, which need not exist, without reading the others."""
+        return self.select([name for name in self.columns if name != columns])
+
+    def astype(self, dtypes: Mapping[str, Any]) -> StoredTable:
+        """Return a table of which some columns have another dtype whenever they are read."""
+        found = self._same()
+        found._converted = {**self._converted, **dtypes}
+        found._more = {name: own.astype(dtypes.get(name, own.dtype)) for name, own in self._more.items()}
+        return found
+
     def items(self) -> Iterator[tuple[str, pd.Series[Any]]]:
         """Yield each name and its column, one after the other."""
         return ((name, self[name]) for name in self)
@@ -134,8 +155,9 @@ class StoredTable:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the rows of the files in order, `ROWS_PER_BATCH` at a time."""
-        for batch in memory_given_back(self._arrow_batches(columns)):
-            yield _guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False))
+        names = list(self._names) if columns is None and self._names is not None else columns
+        for batch in memory_given_back(self._arrow_batches(names)):
+            yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
 
     def has_missing(self, name: str) -> bool:
         """Whether a value of a column in the files is missing, as their footers say."""
@@ -149,7 +171,7 @@ class StoredTable:
     @cached_property
     def fingerprint(self) -> str:
         """The fingerprint of the table, which reads all of it once."""
-        if self._more:
+        if self._is_view:
             return fingerprint(self.frame())
         found = BatchFingerprint(self.schema)
         for batch in memory_given_back(self._arrow_batches(None)):
@@ -157,10 +179,24 @@ class StoredTable:
         return found.hexdigest()
 
     def copy_to(self, file: BinaryIO) -> None:
-        """Copy the only file."""
+        """Copy the only file, which has all columns as they are."""
+        assert not self._is_view  # noqa: S101 - the file has other columns
         (own,) = self._files
         own.seek(0)
         shutil.copyfileobj(own, file)
+
+    @property
+    def _is_view(self) -> bool:
+        return bool(self._more or self._converted) or self._names is not None
+
+    def _same(self) -> StoredTable:
+        """Return the same table, of which columns can be added, left out or converted."""
+        found = StoredTable([self])
+        found._more, found._names, found._converted = self._more, self._names, self._converted
+        return found
+
+    def _as_converted(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.astype({name: dtype for name, dtype in self._converted.items() if name in frame.columns})
 
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:
@@ -168,7 +204,7 @@ class StoredTable:
             opened = [pq.ParquetFile(file, pre_buffer=False) for file in self._files]
             parts = [each.read(names, use_threads=False).select(names) for each in opened]
             frame: pd.DataFrame = pa.concat_tables(parts).to_pandas(split_blocks=True, use_threads=False)
-            return frame
+            return self._as_converted(frame)
 
         return _guarded(read)
 
@@ -185,6 +221,7 @@ class StoredTable:
 
 
 Table: TypeAlias = pd.DataFrame | StoredTable
+TableOfKind = TypeVar("TableOfKind", bound=Table)
 
 
 def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
@@ -224,9 +261,27 @@ def with_column(table: Table, name: str, values: pd.Series[Any]) -> Table:
     """Return a table with one more column, in memory, whose values are in the order of its rows."""
     if not isinstance(table, StoredTable):
         return table.assign(**{name: values.set_axis(table.index)})
-    found = StoredTable([table])
+    found = table._same()
     found._more = {**table._more, name: values}
+    found._names = None if table._names is None else [*(each for each in table._names if each != name), name]
     return found
+
+
+def select_columns(table: TableOfKind, names: Sequence[str]) -> TableOfKind:
+    """Return some columns of a table, in this order; those of one that is stored are not read."""
+    some: Any = table.select(names) if isinstance(table, StoredTable) else table[list(names)]
+    found: TableOfKind = some
+    return found
+
+
+def frame_of(table: Table) -> pd.DataFrame:
+    """Return a table with all of its columns in memory."""
+    return table.frame() if isinstance(table, StoredTable) else table
+
+
+def take_rows(table: Table, rows: pd.Series[int], names: Sequence[str]) -> pd.DataFrame:
+    """Return rows at some places, of columns that are read one after the other."""
+    return pd.DataFrame({name: table[name].iloc[rows].reset_index(drop=True) for name in names})
 
 
 def has_missing(table: Table, name: str) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.display.numbers import number, percent
+from privacy_assets.storage.table import Table, take_rows
 from privacy_assets.utility.assess import FEWEST_CONTROL, Judge
 from privacy_assets.utility.result import UPPER
 
@@ -41,10 +43,27 @@ def _said_of_unlikely(judge: Judge, synthetic: pd.DataFrame, varied: Sequence[st
     return f"{percent(share)} of the records have rarer values in more columns than 99.9% of people"
 
 
+def _rows_of_people(table: Table, person: str | None) -> pd.Series[int]:
+    """Return the place of the first row of each person, or of every row."""
+    rows = np.arange(len(table)) if person is None else np.flatnonzero(~table[person].duplicated())
+    return pd.Series(rows)
+
+
+def _drawn(tables: Sequence[tuple[Table, pd.Series[int]]], names: Sequence[str]) -> pd.DataFrame:
+    """Return at most `MOST_ROWS` of some rows of tables, drawn at random, with texts in one spelling."""
+    n_rows, n_before, found = sum(len(rows) for _, rows in tables), 0, []
+    drawn = pd.Series(range(n_rows)).sample(min(n_rows, MOST_ROWS), random_state=0)
+    for table, rows in tables:
+        own = drawn[drawn.between(n_before, n_before + len(rows), inclusive="left")]
+        found.append(take_rows(table, rows.iloc[own - n_before], names).set_axis(own.index))
+        n_before += len(rows)
+    return pd.concat(found).loc[drawn.index].apply(spelled_keys, with_exponents=True)
+
+
 def why_foreign(
-    original: pd.DataFrame,
-    synthetic: pd.DataFrame,
-    control: pd.DataFrame | None,
+    original: Table,
+    synthetic: Table,
+    control: Table | None,
     *,
     person: str | None = None,
     invented: Sequence[str] = (),
@@ -63,22 +82,18 @@ def why_foreign(
     copies beside many other records.
     """
     compared = [name for name in synthetic.columns if name not in invented]
-    if person is not None:
-        original = original.drop_duplicates(person)
-        control = None if control is None else control.drop_duplicates(person)
-    original, synthetic = original[compared], synthetic[compared]
-    people = original.iloc[:0] if control is None else control[compared]
-    own = original.sample(frac=1, random_state=0)
-    n_lacked = FEWEST_CONTROL - len(people)
+    # Places of rows, so that only those of a large table that are compared are read.
+    rows = _rows_of_people(original, person).sample(frac=1, random_state=0)
+    judges = [] if control is None else [(control, _rows_of_people(control, person))]
+    n_lacked = FEWEST_CONTROL - sum(len(own) for _, own in judges)
     if n_lacked > 0:
-        n_judges = max(n_lacked, len(own) // 2)
-        people, own = pd.concat([own.iloc[:n_judges], people], ignore_index=True), own.iloc[n_judges:]
-    own, synthetic, people = (
-        each.sample(min(len(each), MOST_ROWS), random_state=0).apply(spelled_keys, with_exponents=True)
-        for each in (own.head(len(synthetic)), synthetic, people)
-    )
-    if own.empty:
+        n_judges = max(n_lacked, len(rows) // 2)
+        judges, rows = [(original, rows.iloc[:n_judges]), *judges], rows.iloc[n_judges:]
+    if rows.empty:
         return ""
+    rows = rows.head(len(synthetic))
+    own, people = (_drawn(each, compared) for each in ([(original, rows)], judges))
+    synthetic = _drawn([(synthetic, _rows_of_people(synthetic, None))], compared)
     judge = Judge(own, people, n_queries=0)
     found = judge.assess(synthetic)
     if "distance" not in found.columns:

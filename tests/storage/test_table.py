@@ -1,3 +1,5 @@
+from io import BytesIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,11 @@ from privacy_assets.storage.table import (
     UnreadableTableError,
     batches_of,
     fingerprint_of,
+    frame_of,
     has_missing,
+    select_columns,
     store,
+    take_rows,
     with_column,
 )
 
@@ -80,6 +85,38 @@ def test_one_more_column_is_in_memory(tmp_path):
         assert list(found.columns) == [*table.columns, "person"]
         assert "person" not in each
         assert fingerprint_of(found) == fingerprint(table.assign(person=people.to_numpy()))
+
+
+def test_columns_left_out_or_converted_are_those_of_the_frame(tmp_path, few_at_once):
+    table = every_kind()
+    stored = store(pieces(table), tmp_path)
+    names = ["category", "float", "integer"]
+    for each in (table, stored):
+        some = select_columns(each, names)
+        assert list(some.columns) == names and "text" not in some and "float" in some
+        found = with_column(some.drop(columns="float").astype({"category": object}), "person", table["integer"])
+        assert list(found.columns) == ["category", "integer", "person"]
+        assert found.dtypes["category"] == found["category"].dtype == object
+        assert found["category"].tolist()[:2] == table["category"].tolist()[:2]
+        assert list(each.columns) == list(table.columns)
+        assert (
+            frame_of(found)
+            .astype(str)
+            .equals(table[["category", "integer"]].assign(person=table["integer"]).astype(str))
+        )
+        assert fingerprint_of(select_columns(each, ["text"])) == fingerprint(table[["text"]])
+        assert [list(batch.columns) for batch in batches_of(some, names)] == [names] * 3
+    assert [list(batch.columns) for batch in select_columns(stored, names).batches()] == [names] * 3
+    with pytest.raises(AssertionError):
+        stored.select(names).copy_to(BytesIO())
+
+
+def test_rows_are_taken_by_their_places(tmp_path):
+    table = every_kind()
+    rows = pd.Series([4, 0, 4])
+    expected = table[["text", "integer"]].iloc[[4, 0, 4]].reset_index(drop=True)
+    for each in (table, store([table], tmp_path)):
+        pd.testing.assert_frame_equal(take_rows(each, rows, ["text", "integer"]), expected)
 
 
 def test_an_artifact_with_a_stored_table_is_that_with_the_frame(tmp_path):

@@ -184,7 +184,6 @@ class LevelSearch:
         n_synthetic, weights, subjects = asked.n_synthetic, asked.weights, asked.subjects
         self.asked, self.weights, self.subjects = asked, weights, subjects
         self.blocks = group_by_width(asked.columns, asked.n_codes)
-        self.synthetic = take_rows(self.blocks, np.arange(n_synthetic))
         self.n_columns = len(asked.n_codes)
         self.synthetic_weights = weights[:n_synthetic]
         self.most_records = most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
@@ -212,7 +211,7 @@ class LevelSearch:
         profile = None
         is_skipped = np.zeros(len(combos), np.bool_)
         if self.asked.min_entropy_gain > 0:
-            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.asked.alpha, pool)
+            profile = self.profile(combos, pool)
             if size > 1:
                 is_skipped = profile.entropy - self.parent_entropy[parent] < self.asked.min_entropy_gain
         found = self._search_in_batches(size, combos, is_skipped, pool, report)
@@ -246,7 +245,7 @@ class LevelSearch:
 
     def _information(self, combos: NDArray[np.int16]) -> NDArray[np.float64]:
         assert self.asked.alpha is not None  # noqa: S101 - the caller of the search gives it
-        columns = [codes[: self.asked.n_synthetic] for codes in self.asked.columns]
+        columns = [self.blocks.column(c)[: self.asked.n_synthetic] for c in range(self.n_columns)]
         return mutual_information(columns, self.synthetic_weights, combos, self.asked.alpha)
 
     def _search_in_batches(
@@ -329,8 +328,10 @@ class LevelSearch:
         return Findings(first, partner, together, is_checked, is_live)
 
     def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
-        """Profile all combinations that were checked."""
-        return profile_combinations(self.synthetic, combos, self.synthetic_weights, self.asked.alpha, pool)
+        """Profile combinations of the synthetic rows."""
+        # Not kept, because a search needs memory itself.
+        synthetic = take_rows(self.blocks, np.arange(self.asked.n_synthetic))
+        return profile_combinations(synthetic, combos, self.synthetic_weights, self.asked.alpha, pool)
 
     def result(self, pool: SlicePool, complete_size: int) -> SearchResult:
         """Combine the levels; profile the combinations that were not profiled within a level."""

@@ -8,7 +8,7 @@ same originals is tested again together with the records at hand.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from privacy_assets.release.evidence import SPLIT_STAGES, SplitEvidence
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.histories import add_to_history, read_history
+from privacy_assets.storage.table import Table, batches_of
 
 DIRECTORY = "disclosure_tests"
 NO_SYNTHESIS = ("seed", "n_records")
@@ -51,7 +52,7 @@ class DisclosureTest(NamedTuple):
     together_with: list[str]
 
 
-def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of: Mapping[str, str]) -> DisclosureTest:
+def describe_test(storage: Storage, tables: Mapping[str, Any], made_of: Mapping[str, str]) -> DisclosureTest:
     """Describe the test of a table before it is done; ``made_of`` has the fingerprints of what it stands on."""
     release = storage.release
     original, control = (_hashes_of_rows(storage, tables[side]) for side in SPLIT_STAGES)
@@ -68,15 +69,16 @@ def describe_test(storage: Storage, tables: Mapping[str, pd.DataFrame], made_of:
     return DisclosureTest(now, people, split, recorded, digest, release.synthetic_stage, table, None, published, [])
 
 
-def _hashes_of_rows(storage: Storage, table: pd.DataFrame | RelatedTables) -> NDArray[np.uint64]:
+def _hashes_of_rows(storage: Storage, table: Table | RelatedTables) -> NDArray[np.uint64]:
     """Return a number for each row regardless of how people are numbered, or for each person of related tables.
 
     That of a person is the same whatever columns and children the tables have.
     """
     if isinstance(table, RelatedTables):
         return hashes_of_people(storage, table)
-    unnumbered = table.drop(columns=list(storage.release.contract.person_columns), errors="ignore")
-    return np.asarray(pd.util.hash_pandas_object(unnumbered, index=False), np.uint64)
+    unnumbered = [name for name in table.columns if name not in storage.release.contract.person_columns]
+    hashes = (pd.util.hash_pandas_object(batch, index=False) for batch in batches_of(table, unnumbered))
+    return np.concatenate([each.to_numpy(np.uint64) for each in hashes])
 
 
 def _keyed(storage: Storage, rows: NDArray[np.uint64]) -> str:

@@ -19,7 +19,7 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scales import scale_digests
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.related import PEOPLE, RelatedTables, content_of
+from privacy_assets.contract.related import PEOPLE, RelatedTables
 from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES
 from privacy_assets.contract.views import columns_of_views
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
@@ -64,7 +64,7 @@ from privacy_assets.release.row_links import KNOWN_ROWS_ADVICE, remark_on_rows
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.table import Table, frame_of
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
@@ -260,22 +260,23 @@ def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
 
 
 def _gather_synthetic(storage: _Storage) -> Gathered:
-    release, contract = storage.release, storage.release.contract
-    synthetic, synthetic_content = storage.table("synthetic")
+    release, contract, stage = storage.release, storage.release.contract, storage.release.synthetic_stage
+    # Labels are compared with whole tables.
+    is_large = stage == "synthetic" and release.related is None
+    synthetic, synthetic_content = storage.table("synthetic", is_large=is_large)
     stages = (*release.stages_assessed, "synthetic", *release.stages_of_synthetic_people)
     stages += () if release.source is None else ("source",)
     needs_people = storage.with_counts and any(
         release.policy.limit_on(each) for each in (RARE_VALUES_RELEASED, RULE_VIOLATIONS)
     )
     needs_people |= release.related is not None
-    people = {side: storage.table(side) for side in SPLIT_STAGES} if needs_people else {}
+    people = {side: storage.table(side, is_large=is_large) for side in SPLIT_STAGES} if needs_people else {}
     contents = {side: content for side, (_, content) in people.items()}
     tables = storage.evidence(stages, {"synthetic": synthetic_content, **contents})
     table, content = synthetic, synthetic_content
     found: dict[str, Any] = {}
     keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
     columns: list[dict[str, Any]] = release.describe_released()
-    stage = release.synthetic_stage
     if stage != "synthetic":
         generalized, tables[stage] = storage.anonymization(stage)
         table, content = (None, None) if generalized is None else (generalized.table, tables[stage].content)
@@ -557,7 +558,8 @@ def _views(tables: Sequence[RelatedTables | None]) -> dict[str, tuple[str, ...]]
 def _is_admitted_as_it_is(release: ReleaseSettings, table: Any, content: str | None) -> bool:
     """Apply the current contract, which may differ from the one that admitted the table."""
     try:
-        contract = release.contract if release.related is None else release.related
-        return content_of(contract.admit_synthetic(table)) == content
+        if release.related is not None:
+            return release.related.admit_synthetic(table).content == content
+        return fingerprint(release.contract.admit_synthetic(frame_of(table))) == content
     except (ContractError, InvalidTableError):
         return False

@@ -109,7 +109,7 @@ def _source_of_original(storage: Storage) -> set[str]:
     recorded = storage.recorded("original").made_of.get("source")
     if recorded is None:
         return set()
-    _, source = storage.table("source")
+    _, source = storage.table("source", is_large=True)
     if source is None or storage.keyed(source) != recorded:
         raise PrivacyBudgetError(
             "The stored source is not the one that `original` was made of, so it is unknown to which population its "

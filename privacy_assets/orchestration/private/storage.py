@@ -35,9 +35,9 @@ class Storage:
         """Return what Dagster recorded when a stage was last materialized."""
         return Recorded(self.instance, self.release.key(stage), self.partition_key)
 
-    def load(self, stage: str) -> Any:
-        """Read the stored content of a stage."""
-        return self.private_tables.load(self.release.key(stage), self.partition_key)
+    def load(self, stage: str, *, is_large: bool = False) -> Any:
+        """Read the stored content of a stage; a table that may be large as a `StoredTable`."""
+        return self.private_tables.load(self.release.key(stage), self.partition_key, is_large=is_large)
 
     def read(self, key: dg.AssetKey, read: Callable[[Artifact], T], *, is_large: bool = False) -> T | None:
         """Return a stored result; None if no readable result is stored. A large one has a `StoredTable`."""
