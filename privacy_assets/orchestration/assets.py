@@ -64,11 +64,11 @@ from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.table import fingerprint_of
+from privacy_assets.storage.table import StoredTable, fingerprint_of
 from privacy_assets.synthesis.kept_rules import Plan, keep_rules, totals_of
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
-from privacy_assets.synthesis.split import people_on_both_sides, split_records
+from privacy_assets.synthesis.split import people_on_both_sides, split_records, split_stored
 from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.synthesis.synthetic_people import admit_synthetic
 
@@ -178,6 +178,8 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     check = "no_person_is_on_both_sides"
     person = release.contract.person
+    # A share that is chosen by a rehearsal needs the whole table.
+    is_large = {IS_LARGE: release.related is None and getattr(split, "train_fraction", AUTO) != AUTO}
 
     @dg.multi_asset(
         name=f"{release.name}__split",
@@ -190,7 +192,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 **output_arguments(release, "control"), description="Records of people whom the synthesizer never sees."
             ),
         },
-        ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},
+        ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"), metadata=is_large)},
         check_specs=[
             blocking_check(release, "original", check, CHECKS_OF_STAGES[check]),
             *([unit_check(release, "original"), columns_check(release, "original")] if given else []),
@@ -206,8 +208,10 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             sides, examined = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
         else:
             plan = storage_of(context, release).recorded("source").control_plan
-            fraction = train_fraction_of(release, inputs["source"])
-            sides = split_records(inputs["source"], train_fraction=fraction, seed=split.seed, person=person)
+            source = inputs["source"]
+            fraction = train_fraction_of(release, source)
+            divide: Any = split_stored if isinstance(source, StoredTable) else split_records
+            sides = divide(source, train_fraction=fraction, seed=split.seed, person=person)
             divided = {"train_fraction": fraction} | ({"asked": AUTO} if split.train_fraction == AUTO else {})
         on_both = people_on_both_sides(*sides, person) if person is not None else 0
         yield _split_check(release, check, person, on_both)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.synthesis.split import people_on_both_sides, split_records
+from privacy_assets.storage.table import fingerprint_of, store
+from privacy_assets.synthesis.split import people_on_both_sides, split_records, split_stored
 
 
 @given(
@@ -59,6 +60,26 @@ def test_a_train_fraction_outside_its_range_is_refused(train_fraction):
 def test_a_seed_that_is_no_whole_number_is_refused(seed):
     with pytest.raises(InvalidSettingError, match="`seed`"):
         split_records(pd.DataFrame({"a": range(5)}), seed=seed)
+
+
+@pytest.mark.parametrize("person", ["person", None])
+def test_a_stored_table_is_split_like_a_frame(tmp_path, person):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "person": random.integers(0, 30, 80),
+            "town": pd.Categorical(random.choice(["a", "b"], 80), categories=["a", "b", "c"]),
+            "name": pd.Series(random.choice(["x", None, "z"], 80), dtype="str"),
+            "score": random.normal(size=80),
+        }
+    )
+    stored = store([table], tmp_path)
+    sides = split_stored(stored, train_fraction=0.7, seed=3, person=person)
+    for own, expected in zip(sides, split_records(table, train_fraction=0.7, seed=3, person=person), strict=True):
+        pd.testing.assert_frame_equal(own, expected, check_column_type=False)
+        assert fingerprint_of(own) == fingerprint_of(expected)
+    with pytest.raises(InvalidTableError, match="at least 2"):
+        split_stored(store([table.head(1)], tmp_path), train_fraction=0.7, seed=3, person=person)
 
 
 def test_a_single_record_cannot_be_split():
