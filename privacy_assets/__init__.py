@@ -58,6 +58,7 @@ _PUBLIC_NAMES = {
     "RelatedTables": "contract.related",
     "ReleaseOptions": "orchestration.comparison.result",
     "ReleaseStore": "orchestration.private.resources",
+    "ReleaseStoreError": "errors",
     "ReleaseVerification": "release.verification",
     "ReportSettings": "pipeline.settings.utility",
     "RequiredSettings": "release.policy",

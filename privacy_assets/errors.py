@@ -46,3 +46,7 @@ class PrivacyBudgetError(PrivacyAssetsError):
 
 class EngineError(PrivacyAssetsError):
     """A cluster did not finish its tasks, or its workers do not have this package in the same version."""
+
+
+class ReleaseStoreError(PrivacyAssetsError):
+    """An object store did not take, keep or give a release; the message has its address without credentials."""

@@ -26,6 +26,7 @@ FEWEST_REASON_WORDS = 3
 _MODULES = re.compile(r"\b\w+\.(?=\w)")
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")
 """A path of pathlib has only one of the slashes; a single letter would be a drive."""
+_STORES = ("s3://", "gs://", "gcs://", "abfs://", "abfss://")
 _WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 """Scripts, by the names of their letters, in which a word is short, or has no space after it."""
 _TYPED = "qwertyuiop asdfghjkl zxcvbnm abcdefghijklmnopqrstuvwxyz"
@@ -92,9 +93,15 @@ def local_path(path: str | os.PathLike[str], setting: str) -> Path:
         # The rest of a URL may contain a password.
         raise InvalidSettingError(
             f"{setting} is a URL ({found[1]}:). Expected the path of a local file or directory: URLs and object stores "
-            f"are not read or written. {'Write the path alone' if is_file else 'Mount the store, or copy its files'}."
+            "are not read or written here; only release_path and `verify` take s3, gs and abfs, as text. "
+            f"{'Write the path alone' if is_file else 'Mount the store, or copy its files'}."
         )
     return Path(path)
+
+
+def is_in_store(place: object) -> TypeGuard[str]:
+    """Return whether a place is the address of an object store, as text."""
+    return isinstance(place, str) and place.startswith(_STORES)
 
 
 def threads_to_use(n_threads: int | None, consequence: str = "Nothing was assessed.") -> int:

@@ -62,6 +62,7 @@ PUBLIC_NAMES = {
         "RelatedTables",
         "ReleaseOptions",
         "ReleaseStore",
+        "ReleaseStoreError",
         "ReleaseVerification",
         "ReportSettings",
         "RequiredSettings",

@@ -22,7 +22,7 @@ from privacy_assets.cli.releases import (
 from privacy_assets.cli.stages import STAGES, add_stages, run_stage
 from privacy_assets.cli.trial import run_try
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import local_path
+from privacy_assets.setting_checks import is_in_store, local_path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quickstart = commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
     quickstart.add_argument("--related", action="store_true", help="one of its people and of their years instead")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
-    verify.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    verify.add_argument(
+        "directory", type=_place, help="release directory, which contains manifest.json, or its s3, gs or abfs address"
+    )
     verify.add_argument(
         "--withdrawn", type=Path, metavar="FILE", help="copy of withdrawn.jsonl (default: that of the releases, if any)"
     )
@@ -133,6 +135,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InvalidSettingError as error:
         print(error)
         return 1
+
+
+def _place(text: str) -> Path | str:
+    return text if is_in_store(text) else Path(text)
 
 
 def _add_verification(command: argparse.ArgumentParser) -> None:

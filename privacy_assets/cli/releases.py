@@ -44,19 +44,22 @@ def run_compare(chosen: argparse.Namespace) -> int:
 def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
     """Verify a release, and print the result and the signing key."""
     from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.object_store import ObjectStore
     from privacy_assets.release.verification import verify_release
+    from privacy_assets.setting_checks import is_in_store
 
     directory = chosen.directory
     try:
+        directory = ObjectStore.at(directory, "directory").name if is_in_store(directory) else directory
         found = verify_release(
-            directory,
+            chosen.directory,
             public_keys=chosen.public_key,
             max_bytes=max_bytes,
             withdrawn=chosen.withdrawn,
             approvers=chosen.approvers,
         )
     except InvalidSettingError as error:
-        print(f"NOT verified: {directory}\n  - {error}")
+        print(f"NOT verified{'' if is_in_store(directory) else f': {directory}'}\n  - {error}")
         return 1
     if found.withdrawn:
         print(f"WITHDRAWN: {directory} was {found.withdrawn}. Do not use it any more.")

@@ -57,9 +57,10 @@ from privacy_assets.release.metrics import (
     SEMANTIC,
     UTILITY,
 )
+from privacy_assets.release.object_store import ObjectStore
 from privacy_assets.release.policy import is_decided_instead
 from privacy_assets.release.signing import SigningKey
-from privacy_assets.setting_checks import local_path
+from privacy_assets.setting_checks import is_in_store, local_path
 from privacy_assets.storage.private_directories import require_private_root
 
 logger = logging.getLogger(__name__)
@@ -100,8 +101,10 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
         If a setting does not exist or contradicts another.
     """
     # Each directory has one canonical name, so that releases in YAML and in Python share its resource.
-    paths = {"private_path": asked.private_path, "release_path": asked.release_path}
-    private, released = (str(local_path(path, name).absolute()) for name, path in paths.items())
+    private = str(local_path(asked.private_path, "private_path").absolute())
+    objects = ObjectStore.at(asked.release_path, "release_path") if is_in_store(asked.release_path) else None
+    here = asked.release_path if objects is None else objects.local_record(Path(private))
+    released = str(local_path(here, "release_path").absolute())
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
     _require_key_elsewhere(asked.signing, released)
@@ -164,7 +167,8 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
         jobs=[job],
         schedules=[schedule] if schedule is not None else [],
         sensors=sensors,
-        resources=private_resources(private, _upstream_assets(release), released) | release_resources(released),
+        resources=private_resources(private, _upstream_assets(release), released)
+        | release_resources(released, objects),
     )
 
 

@@ -23,8 +23,7 @@ from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVAL_FILES
 from privacy_assets.release.declaration import review_of
 from privacy_assets.release.drift import measure_drift
-from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, is_sha256, read_manifest
+from privacy_assets.release.manifest import MANIFEST_FILE, RELEASE_NAME, DamagedManifestError, is_sha256, read_manifest
 from privacy_assets.release.withdrawals import Withdrawal, withdrawal_of
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact

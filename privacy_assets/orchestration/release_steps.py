@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import dagster as dg
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.rare_values import RARE_VALUES
-from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.errors import PrivacyAssetsError, ReleaseStoreError
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.comparison.stored import say_nearest
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
@@ -30,6 +31,7 @@ from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
 from privacy_assets.orchestration.shown.metadata import (
     FOUND,
     RELEASE_DIRECTORY,
+    UPLOADED,
     VERDICTS,
     refusal_on_its_asset,
     verdict_result,
@@ -248,8 +250,12 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         gathered = replace(gathered, found={})
         del make_report
         give_back_memory()
-        mark_releases(Path(storage.release_store.base_path))
+        root, objects = Path(storage.release_store.base_path).absolute(), storage.release_store.objects
+        mark_releases(root)
+        if objects is not None:
+            objects.keep_address(root)
         directory = storage.release_store.directory(release.name, side, storage.partition_key)
+        place = directory.relative_to(root).as_posix()
         record_publications(storage, release.key(stage), directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(storage.load("source", is_large=True)) if watches_drift else None
@@ -263,7 +269,20 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             signer,
             release.rows_per_part,
             None if waiting is None else waiting.path,
+            None if objects is None else partial(objects.uploaded, place),
         )
+        uploaded: dict[str, Any] = {}
+        if objects is not None:
+            uploaded[UPLOADED] = objects.address_of(place, written.name)
+            try:
+                objects.point_to(place, written.name)
+            except ReleaseStoreError as error:
+                log_openly(
+                    context,
+                    f"The release is complete in the store, but `latest` still names the one before. {error} The next "
+                    "release writes it.",
+                    logging.WARNING,
+                )
         # The release exists; a failure of the run would suggest that it does not.
         try:
             record_publications(storage, release.key(stage), directory)
@@ -290,7 +309,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 release.key(gathered.evidence.stage),
                 {each["column"]: each["role"] for each in gathered.columns},
             )
-            | {RELEASE_DIRECTORY: dg.MetadataValue.path(str(written))},
+            | {RELEASE_DIRECTORY: dg.MetadataValue.path(str(written)), **uploaded},
             data_version=dg.DataVersion(content),
             check_results=[
                 dg.AssetCheckResult(

@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
@@ -27,6 +27,7 @@ from privacy_assets.release.gate import Verdict, is_admitted
 from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
     FORMATS,
+    LATEST,
     MANIFEST_FILE,
     MANIFEST_VERSION,
     REPORT_FILE,
@@ -63,9 +64,6 @@ from privacy_assets.storage.table import StoredTable, Table, batches_of, write_b
 if TYPE_CHECKING:
     from privacy_assets.release.report import ReportMaterial
 
-LATEST = "latest"
-RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
-"""Names of release directories: the time and the first digits of the fingerprint."""
 RELEASED_FILE_MODE = 0o644
 FEWEST_ROWS_PER_PART = 1_000
 ROWS_OF_A_PART = f"a whole number of at least {FEWEST_ROWS_PER_PART:,}"
@@ -112,6 +110,7 @@ def write_release(
     signer: Signer | None = None,
     rows_per_part: int = ROWS_PER_PART,
     waiting: Path | None = None,
+    uploaded: Callable[[Path, str], AbstractContextManager[None]] | None = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
 
@@ -121,6 +120,7 @@ def write_release(
     Parquet is always written, because the fingerprint, ``content``, is verified on it. The signature exists before the
     release appears. A table of more than ``rows_per_part`` is a directory of Parquet files; its CSV is a single file.
     If the release was ``waiting`` for people, the files in that directory are published, which are what they approved.
+    The release appears inside the context ``uploaded``, of its files and its name; if that fails, nothing is published.
 
     Raises
     ------
@@ -160,7 +160,13 @@ def write_release(
             sync_directory(temporary)
             # The link is made first, so that nothing is published if it cannot be made.
             link = link_to(final)
-            temporary.rename(final)
+            try:
+                with nullcontext() if uploaded is None else uploaded(temporary, final.name):
+                    temporary.rename(final)
+            except BaseException:
+                if final.exists():
+                    final.rename(temporary)
+                raise
             link.replace(directory / LATEST)
             sync_directory(directory)
         finally:

@@ -20,11 +20,12 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval
 from privacy_assets.release.declaration import review_of
-from privacy_assets.release.files import LATEST, RELEASE_NAME
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import (
     DIRECTORY_TIME,
+    LATEST,
     MANIFEST_FILE,
+    RELEASE_NAME,
     REPORT_FILE,
     WITHHELD,
     DamagedManifestError,

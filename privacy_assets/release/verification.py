@@ -23,7 +23,7 @@ from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, coun
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import InvalidSettingError, InvalidTableError, ReleaseStoreError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
 from privacy_assets.release.declaration import lacks, review_of
@@ -44,6 +44,7 @@ from privacy_assets.release.manifest import (
     table_files,
 )
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, METRICS, MPUCC, PRIVACY_BUDGET, SIDES, figures_of
+from privacy_assets.release.object_store import ObjectStore
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import (
     NoAnswerError,
@@ -64,6 +65,7 @@ from privacy_assets.release.signing import (
 )
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.release.withdrawals import lists_above, read_withdrawals, withdrawal_of
+from privacy_assets.setting_checks import is_in_store
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.memory import give_back_memory
@@ -83,8 +85,8 @@ class ReleaseVerification:
 
     Attributes
     ----------
-    directory : Path
-        The verified release.
+    directory : Path or str
+        The verified release; of one in an object store the address, without credentials and parameters.
     fingerprint, n_records
         Values in the manifest; None if it cannot be read.
     problems : tuple of str
@@ -105,7 +107,7 @@ class ReleaseVerification:
         How many records it has, in words; of related tables, how many people and rows of each other table.
     """
 
-    directory: Path
+    directory: Path | str
     fingerprint: str | None
     n_records: int | None
     problems: tuple[str, ...]
@@ -135,7 +137,7 @@ class ReleaseVerification:
 
 
 def verify_release(
-    directory: Path,
+    directory: Path | str,
     *,
     public_keys: Sequence[str | Path | PublicKey] = (),
     max_bytes: int | None = MAX_BYTES,
@@ -151,8 +153,9 @@ def verify_release(
 
     Parameters
     ----------
-    directory : Path
-        A release directory, or ``latest``.
+    directory : Path or str
+        A release directory, or ``latest``. Or the address of one in an object store, such as
+        ``s3://bucket/prefix/people/anonymized/latest?region=eu-west-1``: it is downloaded into a temporary directory.
     public_keys : sequence of str or Path, optional
         PEM files of the keys that may have signed it. If there are any, a release is verified only if one of them
         signed it, and the manifest is not parsed before that is known.
@@ -179,6 +182,9 @@ def verify_release(
         not exist.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
+    if is_in_store(directory):
+        asked_for = {"public_keys": trusted, "max_bytes": max_bytes, "withdrawn": withdrawn, "approvers": approvers}
+        return _verified_in_store(ObjectStore.at(directory, "directory"), asked_for)
     directory = Path(directory)
     people = None if approvers is None else read_approvers(Path(approvers))
     listed = [*lists_above(directory), *([] if withdrawn is None else [Path(withdrawn)])]
@@ -208,6 +214,15 @@ def verify_release(
     if unattested:
         return replace(found, problems=tuple(unattested))
     return _with_decisions(found, manifest, listed, trusted, people)
+
+
+def _verified_in_store(store: ObjectStore, asked: Mapping[str, Any]) -> ReleaseVerification:
+    try:
+        with store.downloaded(asked["max_bytes"]) as directory:
+            return replace(verify_release(directory, **asked), directory=store.name)
+    except (ReleaseStoreError, OSError) as error:
+        problem = str(error) if isinstance(error, ReleaseStoreError) else f"no download ({type(error).__name__})"
+        return ReleaseVerification(store.name, None, None, (problem,))
 
 
 def _with_decisions(

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
-from privacy_assets.release.files import LATEST, RELEASE_NAME, RELEASED_FILE_MODE, link_to
-from privacy_assets.release.manifest import DamagedManifestError, digest_of, read_manifest
+from privacy_assets.release.files import RELEASED_FILE_MODE, link_to
+from privacy_assets.release.manifest import LATEST, RELEASE_NAME, DamagedManifestError, digest_of, read_manifest
+from privacy_assets.release.object_store import ObjectStore
 from privacy_assets.release.register import write_register
 from privacy_assets.release.signing import SigningKey, load_signer
 from privacy_assets.release.withdrawals import (
@@ -88,6 +89,9 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
     try:
         latest = _move_latest(directory.parent, entries)
         write_register(root)
+        store = ObjectStore.of_record(root)
+        if store is not None:
+            store.withdraw(root, directory.parent, latest)
     except PrivacyAssetsError as error:
         return Withdrawn(entry, was_listed, undone=str(error))
     except OSError as error:

@@ -33,7 +33,7 @@ from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.sources import from_root
 from privacy_assets.release.signing import SigningKey
-from privacy_assets.setting_checks import local_path
+from privacy_assets.setting_checks import is_in_store, local_path
 
 
 class EngineYaml(YamlSettings):
@@ -203,5 +203,7 @@ class PrivacyReleaseComponent(dg.Component, _Fields):  # type: ignore[misc]
             "waivers": None if self.waivers is None else str(root / local_path(self.waivers, "waivers")),
             "partitions_def": partitions and partitions.build(),
             "private_path": str(root / local_path(self.private_path, "private_path")),
-            "release_path": str(root / local_path(self.release_path, "release_path")),
+            "release_path": self.release_path
+            if is_in_store(self.release_path)
+            else str(root / local_path(self.release_path, "release_path")),
         }

@@ -11,7 +11,7 @@ from privacy_assets.anonymity.links import FEWEST_LINKED
 from privacy_assets.columns.spelling import spelled_keys
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.release.files import RELEASE_NAME
+from privacy_assets.release.manifest import RELEASE_NAME
 
 FEWEST_ALONE: Final = 0.95
 """Share of the rows whose value nobody else has, from which on a value is that of a person or row."""

@@ -13,8 +13,7 @@ import dagster as dg
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
-from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+from privacy_assets.release.manifest import RELEASE_NAME, DamagedManifestError, read_manifest
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.histories import add_to_history, read_history

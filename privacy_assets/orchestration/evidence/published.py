@@ -17,8 +17,8 @@ from privacy_assets.orchestration.private.recorded import Publication, publicati
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.reidentification.other_releases import OtherRelease, is_part_of
-from privacy_assets.release.files import RELEASE_NAME, read_anonymized_release
-from privacy_assets.release.manifest import MANIFEST_FILE, DamagedManifestError, read_manifest
+from privacy_assets.release.files import read_anonymized_release
+from privacy_assets.release.manifest import MANIFEST_FILE, RELEASE_NAME, DamagedManifestError, read_manifest
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
 

@@ -17,8 +17,7 @@ from privacy_assets.contract.related import RelatedTables
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import AS_ONE_TABLE
-from privacy_assets.release.files import RELEASE_NAME
-from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+from privacy_assets.release.manifest import RELEASE_NAME, DamagedManifestError, read_manifest
 from privacy_assets.storage.durable_files import make_private_directory, replace_file
 
 ANONYMIZED = "anonymized"

@@ -33,6 +33,7 @@ from privacy_assets.orchestration.private.guard import call_guarded, nothing_att
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.settings.asked import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.release.object_store import ObjectStore
 from privacy_assets.setting_checks import local_path
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -325,9 +326,12 @@ class ReleaseStore:
     ----------
     base_path : str
         Local directory; relative to the working directory of the process that builds the definitions.
+    objects : ObjectStore, optional
+        Where releases are published, if not in that directory, which is then the record of them.
     """
 
     base_path: str = DEFAULT_RELEASE_PATH
+    objects: ObjectStore | None = None
 
     def __post_init__(self) -> None:
         local_path(self.base_path, "release_store.base_path")
@@ -364,9 +368,9 @@ def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset])
     }
 
 
-def release_resources(release_path: str) -> dict[str, Any]:
-    """Return the directory of the releases, the same object for the same directory."""
-    return {"release_store": _release_store(release_path)}
+def release_resources(release_path: str, objects: ObjectStore | None = None) -> dict[str, Any]:
+    """Return the directory of the releases, the same object for the same directory and object store."""
+    return {"release_store": _release_store(release_path, objects)}
 
 
 @cache
@@ -377,8 +381,8 @@ def _private_tables(private_path: str) -> tuple[PrivateParquetIOManager, dg.IOMa
 
 
 @cache
-def _release_store(release_path: str) -> dg.ResourceDefinition:
-    store = ReleaseStore(release_path)
+def _release_store(release_path: str, objects: ObjectStore | None) -> dg.ResourceDefinition:
+    store = ReleaseStore(release_path, objects)
     return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Releases; the directory is fixed.")
 
 

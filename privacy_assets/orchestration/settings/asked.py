@@ -219,6 +219,7 @@ class Release:
     )
     release_path: str = setting(
         DEFAULT_RELEASE_PATH,
-        "Directory of the releases; relative and common to all releases like private_path.",
+        "Directory of the releases; relative and common to all releases like private_path. Or the address of an object "
+        "store for pyarrow, such as s3://bucket/prefix?region=eu-west-1.",
         DEFAULT_RELEASE_PATH,
     )

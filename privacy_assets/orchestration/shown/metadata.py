@@ -17,6 +17,7 @@ from privacy_assets.storage.table import Table
 NAMESPACE = "privacy_assets"
 FINGERPRINT = f"{NAMESPACE}/fingerprint"
 RELEASE_DIRECTORY = f"{NAMESPACE}/release"
+UPLOADED = f"{NAMESPACE}/uploaded"
 FOUND, ADVICE = "found", "advice"
 VERDICTS = "verdicts"
 REFUSES = "refuses"
