@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import code_type, connected, group_rows_of, people_of_values
 from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.memory import memory_given_back
 from privacy_assets.storage.table import Table
 
@@ -60,7 +61,7 @@ class Link(NamedTuple):
         return self.how != "in order" and set(self.columns) <= set(columns)
 
 
-def find_links(released: Table, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
+def find_links(released: Table | ColumnFiles, person: Codes, k: int, wanted: Collection[str] = ()) -> tuple[Link, ...]:
     """Compare the values of released columns, exactly as they leave, with the people of the rows.
 
     Texts are compared in one spelling, and a missing value links nothing. Rows of person -1 are each of an unknown
@@ -185,7 +186,9 @@ def _by_chance(person: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
     return (random.permutation(person) for _ in range(N_BY_CHANCE))
 
 
-def _across(released: Table, distinct: Mapping[str, Any], fewest: float, people: _People) -> Iterator[Link]:
+def _across(
+    released: Table | ColumnFiles, distinct: Mapping[str, Any], fewest: float, people: _People
+) -> Iterator[Link]:
     """Yield a link for each pair of columns, given with their values, that has enough of them in common."""
     from scipy.sparse import coo_array
 
@@ -202,7 +205,7 @@ def _across(released: Table, distinct: Mapping[str, Any], fewest: float, people:
             yield people.link((names[one], names[other]), "across", group, row)
 
 
-def _common(released: Table, names: Sequence[str]) -> tuple[Codes, Codes]:
+def _common(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Codes, Codes]:
     """Return the rows that have a value of the other column, each once for each such value, and numbers of these."""
     columns = [_values(released[name]) for name in names]
     keys = _keys([own.distinct for own in columns])
@@ -215,7 +218,7 @@ def _common(released: Table, names: Sequence[str]) -> tuple[Codes, Codes]:
     return row, group
 
 
-def _joint(released: Table, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
+def _joint(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
     """Return numbers of the combinations of values, of which a missing one is one, and which rows have a value."""
     has_value = np.zeros(len(released), np.bool_)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.coding import connected
-from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.columns.spelling import numbers_of_distinct
 
 FEWEST_VALUES: Final = 10
 """Fewest values of a key, and fewest that repeat."""
@@ -43,29 +43,29 @@ IN_ORDER: Final = "in its order"
 SEPARATOR: Final = "separator"
 MOST_IN_ORDER: Final = 200_000
 """Codes, pairs, or rows in an order that are examined: in the middle, or all of some values."""
+ROWS_PER_BLOCK: Final = 2**20
 
 Codes = NDArray[np.int64]
+Stored = NDArray[np.signedinteger[Any]]
 WORD: Final = re.compile(r"[^\W_]+")
 
 
 class CodedColumn(NamedTuple):
-    """The place of each value in sorted order, -1 for a missing one; the values; and whether they may number people."""
+    """The place of each value in sorted order, -1 for a missing one; the values; and whether they may number people.
 
-    stored: NDArray[np.int32]
+    The places are of the smallest signed type.
+    """
+
+    codes: Stored
     distinct: pd.Index[Any]
     may_number: bool
-
-    @property
-    def codes(self) -> Codes:
-        """The places as numbers that can be multiplied."""
-        return self.stored.astype(np.int64)
 
 
 class Candidate(NamedTuple):
     """A column that may number people, or what was made of it; what a column ``apart`` determines alone is no fact."""
 
     column: str
-    codes: Codes
+    codes: Stored
     made_by: str = ""
     apart: tuple[str, ...] = ()
     fewest_facts: int = 0
@@ -78,16 +78,29 @@ def code_column(column: pd.Series[Any]) -> CodedColumn:
     try:
         codes, found = pd.factorize(column, sort=True)
     except TypeError:
-        return CodedColumn(np.zeros(len(column), np.int32), pd.Index([0]), may_number=False)
+        return CodedColumn(np.zeros(len(column), np.int8), pd.Index([0]), may_number=False)
     values: pd.Index[Any] = pd.Index(found)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     # Codes that are spelled alike are one, which stands where the first of them does; names may be of several people.
-    alike = pd.factorize(spelled_keys(values.to_series()))[0]
-    is_first = ~pd.Series(alike).duplicated().to_numpy()
-    if not is_first.all() and all(any(map(str.isdigit, str(value))) for value in values[~is_first]):
+    alike = numbers_of_distinct(values)
+    is_first = np.ones(len(values), np.bool_) if alike is None else ~pd.Series(alike).duplicated().to_numpy()
+    if alike is not None and not is_first.all() and all(any(map(str.isdigit, str(own))) for own in values[~is_first]):
         codes, values = np.append(alike, -1)[codes], values[is_first]
-    return CodedColumn(codes.astype(np.int32), values, _may_number(values))
+    return CodedColumn(codes.astype(_type_of(len(values))), values, _may_number(values))
+
+
+def _type_of(n_values: int) -> Any:
+    """Return the smallest type of places below ``n_values``, and of -1."""
+    return np.min_scalar_type(-max(n_values, 1))
+
+
+def sizes_of(codes: Stored) -> Codes:
+    """Count the rows of each code, first of the missing one, -1."""
+    sizes = np.zeros(int(codes.max(initial=-1)) + 2, np.int64)
+    for begin in range(0, len(codes), ROWS_PER_BLOCK):
+        sizes += np.bincount(codes[begin : begin + ROWS_PER_BLOCK].astype(np.int64) + 1, minlength=len(sizes))
+    return sizes
 
 
 def _may_number(values: pd.Index[Any]) -> bool:
@@ -115,19 +128,20 @@ def candidates_of(columns: Mapping[str, CodedColumn], settled: Collection[str] =
             yield each
 
 
-def _with_placeholder_missing(column: CodedColumn) -> Codes:
+def _with_placeholder_missing(column: CodedColumn) -> Stored:
     """Return codes without the most frequent text if it stands for a missing one, such as *nobody*."""
-    sizes = np.bincount(column.codes[column.codes >= 0])
+    sizes = sizes_of(column.codes)[1:]
     if len(sizes) <= FEWEST_VALUES or types.is_numeric_dtype(column.distinct.dtype):
         return column.codes
     others, most = np.sort(sizes)[-2:]
     if most < MOST_OF_A_PERSON * others:
         return column.codes
-    return np.where(column.codes == sizes.argmax(), -1, column.codes)
+    codes: Stored = np.where(column.codes == sizes.argmax(), column.codes.dtype.type(-1), column.codes)
+    return codes
 
 
-def _repeats(codes: Codes) -> bool:
-    sizes = np.bincount(codes[codes >= 0])
+def _repeats(codes: Stored) -> bool:
+    sizes = sizes_of(codes)[1:]
     return bool(FEWEST_VALUES <= len(sizes) <= MOST_DISTINCT * sizes.sum() and (sizes > 1).sum() >= FEWEST_VALUES)
 
 
@@ -138,7 +152,7 @@ def _parts_of_codes(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
         for made_by, parts in _parts(own.distinct[begin : begin + MOST_IN_ORDER]).items():
             numbered, own_parts = pd.factorize(pd.Index(parts), sort=True, use_na_sentinel=False)
             if len(own_parts) < ALMOST_AS_MANY * len(numbered):
-                place_of = np.full(len(own.distinct) + 1, -1)
+                place_of = np.full(len(own.distinct) + 1, -1, np.int32)
                 place_of[begin : begin + len(numbered)] = numbered
                 is_whole = SEPARATOR in made_by
                 yield Candidate(name, place_of[own.codes], made_by, may_be_half=is_whole, is_part=True)
@@ -175,8 +189,8 @@ def _pairs_of_columns(columns: Mapping[str, CodedColumn], settled: Collection[st
         own, its = columns[name], columns[other]
         drawn = np.random.default_rng(0).random(len(own.distinct) + 1) <= MOST_IN_ORDER / len(own.codes)
         used = np.flatnonzero((own.codes >= 0) & (its.codes >= 0) & drawn[own.codes])
-        codes = np.full(len(own.codes), -1)
-        pairs = own.codes[used] * len(its.distinct) + its.codes[used]
+        codes = np.full(len(own.codes), -1, np.int32)
+        pairs = own.codes[used].astype(np.int64) * len(its.distinct) + its.codes[used]
         codes[used] = pd.factorize(pairs, sort=True)[0]
         yield Candidate(name, codes, f"with {other}", (name, other), FACTS_OF_A_PAIR)
 
@@ -209,6 +223,6 @@ def _runs(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
             shares = np.bincount(its.codes[ordered]) / max(len(ordered), 1)
             by_chance = 1 + MOST_NEIGHBORS_APART * (len(ordered) - 1) * (1 - (shares**2).sum())
             if FEWEST_RUNS * (shares > 0).sum() <= runs[-1] + 1 <= by_chance:
-                codes = np.full(len(own.codes), -1)
+                codes = np.full(len(own.codes), -1, np.int32)
                 codes[ordered] = runs
                 yield Candidate(name, codes, f"{IN_ORDER}, in runs of {other}", (other,))

@@ -14,7 +14,6 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from functools import lru_cache
 from html import unescape
-from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -103,15 +102,26 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
     if column.dtype.kind != MAY_HAVE_TEXTS:
         return column
     codes, distinct = pd.factorize(column)
-    spelled = _spelled(distinct.tolist(), with_exponents=with_exponents)
+    spelled = _spelled(distinct, with_exponents=with_exponents)
     return column if spelled is None else pd.Series(np.array([*spelled, None], object)[codes], column.index)
 
 
 def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
     codes, distinct = pd.factorize(column)
-    spelled = _spelled(distinct.tolist()) if column.dtype.kind == MAY_HAVE_TEXTS else None
-    return codes if spelled is None else np.append(pd.factorize(np.array(spelled, object))[0], -1)[codes]
+    alike = numbers_of_distinct(distinct)
+    return codes if alike is None else np.append(alike, -1)[codes]
+
+
+def numbers_of_distinct(keys: Any) -> NDArray[np.int64] | None:
+    """Return numbers of distinct keys, as `factorize_keys`; None if no two are spelled alike in another notation."""
+    spelled = _spelled(keys) if keys.dtype.kind == MAY_HAVE_TEXTS else None
+    return None if spelled is None else pd.factorize(np.array(spelled, object))[0]
+
+
+def people_of(keys: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the number of the person of each row, in order of appearance, from the columns that number the people."""
+    return factorize_keys(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.factorize(keys_of_rows(keys))[0]
 
 
 def keys_of_rows(keys: pd.DataFrame) -> pd.Series[Any]:
@@ -123,16 +133,18 @@ def keys_of_rows(keys: pd.DataFrame) -> pd.Series[Any]:
     return pd.Series(np.array([*map(repr, distinct), None], object)[codes], keys.index)
 
 
-def _spelled(keys: Sequence[Any], *, with_exponents: bool = False) -> list[Any] | None:
-    """Return the spelling of each key; None if all are spelled so already."""
-    texts = (key for key in keys if isinstance(key, str))
-    spelled = {
-        key: own if own and (with_exponents or not _may_be_hexadecimal(key)) else key.strip().casefold()
-        for some in iter(lambda: list(islice(texts, SPELLED_AT_ONCE)), [])
-        for key, own in zip(some, canonical_of_all(some), strict=True)
-        if own != key
-    }
-    return [spelled.get(key, key) for key in keys] if spelled else None
+def _spelled(keys: Any, *, with_exponents: bool = False) -> list[Any] | None:
+    """Return the spelling of each key of an array; None if all are spelled so already."""
+    spelled: dict[str, str] = {}
+    for begin in range(0, len(keys), SPELLED_AT_ONCE):
+        # Not all as objects of Python, which take several times the memory.
+        some = [key for key in keys[begin : begin + SPELLED_AT_ONCE].tolist() if isinstance(key, str)]
+        spelled |= {
+            key: own if own and (with_exponents or not _may_be_hexadecimal(key)) else key.strip().casefold()
+            for key, own in zip(some, canonical_of_all(some), strict=True)
+            if own != key
+        }
+    return [spelled.get(key, key) for key in keys.tolist()] if spelled else None
 
 
 def _may_be_hexadecimal(key: str) -> bool:

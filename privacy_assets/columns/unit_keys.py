@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import kind_of_dtype
-from privacy_assets.columns.key_candidates import ALMOST_AS_MANY, Candidate, Codes, candidates_of, code_column
+from privacy_assets.columns.key_candidates import (
+    ALMOST_AS_MANY,
+    Candidate,
+    Codes,
+    Stored,
+    candidates_of,
+    code_column,
+    sizes_of,
+)
 from privacy_assets.columns.place_names import names_a_place
 
 FEWEST_EXPECTED: Final = 25.0
@@ -77,26 +84,27 @@ class UnitKey:
 
 
 def find_unit_keys(
-    table: pd.DataFrame,
+    table: Any,
     people: Codes | None = None,
     settled: Collection[str] = (),
     rows: NDArray[np.bool_] | slice = slice(None),
 ) -> tuple[UnitKey, ...]:
     """Find the columns that number people or other units with several rows, among all columns of some rows of a table.
 
+    The table is a frame, or has ``columns``, ``dtypes`` and columns by name like one.
     Each key is related to ``people``, the code of the person of each row, if they are given, and none is sought in the
     ``settled`` columns. Columns come before what was made of them, of each the best, and those with more facts first. A
     table has the same keys whenever it is examined.
     """
     random = np.random.default_rng(0)
-    kinds = {str(name): table.dtypes.iloc[place] for place, name in enumerate(table.columns)}
-    read = {name: code_column(table.iloc[:, place][rows]) for place, name in enumerate(kinds)}
-    varied = {name: own for name, own in read.items() if own.stored.max(initial=-1) > 0}
+    kinds = dict(zip(map(str, table.columns), table.dtypes, strict=True))
+    read = {str(name): code_column(table[name][rows]) for name in table.columns}
+    varied = {name: own for name, own in read.items() if own.codes.max(initial=-1) > 0}
     n_numbering = max(sum(own.may_number for own in varied.values()), 1)
     compared, n_compared = list(varied), max(FEWEST_COMPARED, MOST_PAIRS // n_numbering)
     if len(varied) > n_compared:
         compared = random.choice(compared, n_compared, replace=False).tolist()
-    others = {name: varied[name].stored for name in compared}
+    others = {name: varied[name].codes for name in compared}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
     found = [_unit_key(each, others, kinds, people, most_rows) for each in candidates_of(varied, settled)]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
@@ -113,26 +121,28 @@ def _strength(key: UnitKey) -> int:
 
 def _unit_key(
     candidate: Candidate,
-    others: dict[str, NDArray[np.int32]],
+    others: dict[str, Stored],
     kinds: dict[str, Any],
     people: Codes | None,
     most_rows: int,
 ) -> UnitKey:
     random, column = np.random.default_rng(0), candidate.codes
     most_runs = MOST_RUNS_OF_PARTS if candidate.is_part else MOST_RUNS
-    has_value = np.flatnonzero(column >= 0)
-    n_rows, n_values = len(has_value), int(column.max()) + 1
-    if len(has_value) > most_rows:
-        n_drawn = max(FEWEST_DRAWN, n_values * most_rows // len(has_value))
-        has_value = has_value[np.isin(column[has_value], random.permutation(n_values)[:n_drawn])]
+    n_rows, n_values = int(np.count_nonzero(column >= 0)), int(column.max()) + 1
+    # The last place is that of a missing value, -1.
+    is_drawn = np.arange(n_values + 1) < n_values
+    if n_rows > most_rows:
+        n_drawn = max(FEWEST_DRAWN, n_values * most_rows // n_rows)
+        is_drawn[random.permutation(n_values)[n_drawn:]] = False
+    has_value = is_drawn[column]
     key = _numbered(column[has_value])
     held, halves, names = {}, [], []
-    apart = {
-        name: _numbered(others[name][has_value].astype(np.int64) + 1) for name in candidate.apart if name in others
-    }
+    apart = {name: _numbered(others[name][has_value]) for name in candidate.apart if name in others}
     for other, its_codes in others.items():
-        own = _numbered(its_codes[has_value].astype(np.int64) + 1)
-        if other == candidate.column or other in apart or own.max() < 1:
+        if other == candidate.column or other in apart:
+            continue
+        own = _numbered(its_codes[has_value])
+        if own.max() < 1:
             continue
         if determines(key, own, random):
             is_its_name = own.max() + 1 >= ALMOST_AS_MANY * (key.max() + 1) and determines(own, key, random)
@@ -160,10 +170,11 @@ def _is_measure(kind: Any, codes: Codes) -> bool:
     return kind_of_dtype(kind) in ("number", "datetime") and bool(codes.max() + 1 >= FEWEST_MEASURED)
 
 
-def _numbered(codes: Codes) -> Codes:
-    """Return the codes numbered from 0 without those that do not occur, in their order."""
-    occurs = np.bincount(codes) > 0
-    return (np.cumsum(occurs) - 1)[codes]
+def _numbered(codes: Stored) -> Codes:
+    """Return the codes numbered from 0 without those that do not occur, in their order; a missing one, -1, is first."""
+    # The last place is that of -1.
+    numbers: Codes = np.roll(np.cumsum(sizes_of(codes) > 0) - 1, -1)[codes]
+    return numbers
 
 
 def _compared(key: Codes, column: Codes, most: float) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from privacy_assets.columns.column_names import positions, problem_of_names
 from privacy_assets.columns.parts import names_with_parts, part_problems
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
-from privacy_assets.columns.spelling import factorize_keys, keys_of_rows
+from privacy_assets.columns.spelling import people_of
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import METADATA, ONE_ROW_PER_PERSON, REASONS, RULES, schema_from_mapping
 from privacy_assets.contract.rules import Rule, broken_rules, read_rules
@@ -303,10 +303,7 @@ class TableContract:
     def with_people(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the released columns of converted rows, and the person of each row as codes."""
         if self.person is not None:
-            keys = table[list(self.person_columns)]
-            one = len(self.person_columns) == 1
-            codes = factorize_keys(keys.iloc[:, 0]) if one else pd.factorize(keys_of_rows(keys))[0]
-            table = table.assign(**{self.person: codes})
+            table = table.assign(**{self.person: people_of(table[list(self.person_columns)])})
         return table[self.admitted_columns]
 
     @property

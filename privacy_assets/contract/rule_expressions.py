@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.contract.conversion import read_moments
-from privacy_assets.storage.table import Table
 
 LONGEST_RULE: Final = 2000
 DEEPEST_RULE: Final = 100
@@ -87,7 +86,7 @@ class Columns:
     refused.
     """
 
-    def __init__(self, table: Table, *, is_declared: bool = False) -> None:
+    def __init__(self, table: Any, *, is_declared: bool = False) -> None:
         self.table, self.is_declared = table, is_declared
         self._read: dict[str, Cells] = {}
 

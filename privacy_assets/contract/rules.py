@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privacy_assets.contract.rule_expressions import Cells, Columns, RuleProblem, evaluate, parse_expression, place_of
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_number
+from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.table import frame_of
 
 MOST_RULES: Final = 100
@@ -153,7 +154,7 @@ def rules_on(rules: Sequence[Rule], columns: Collection[str]) -> list[Rule]:
     return [rule for rule in rules if set(rule.columns) <= set(columns)]
 
 
-def broken_rules(rules: Sequence[Rule], table: pd.DataFrame) -> list[tuple[str, int]]:
+def broken_rules(rules: Sequence[Rule], table: pd.DataFrame | ColumnFiles) -> list[tuple[str, int]]:
     """Return what a source table violates, in words, and the number of records; also pairs of rules that contradict.
 
     Two rules contradict if some records meet each, and none of those on which both decide meets both.

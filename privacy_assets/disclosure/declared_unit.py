@@ -17,9 +17,10 @@ from pandas.api import types
 from privacy_assets.columns.key_candidates import FEWEST_VALUES, IN_ORDER, SEPARATOR
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.row_hashes import hash_rows
-from privacy_assets.columns.spelling import keys_of_rows
+from privacy_assets.columns.spelling import people_of
 from privacy_assets.columns.unit_keys import UnitKey, determines, find_unit_keys
 from privacy_assets.disclosure.text_shapes import EMAIL, OF_PEOPLE, share_of_shapes
+from privacy_assets.storage.column_files import ColumnFiles
 
 if TYPE_CHECKING:
     from privacy_assets.contract.contract import TableContract
@@ -136,7 +137,7 @@ class UnitDecision(NamedTuple):
     doubts: str = ""
 
 
-def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExamination:
+def examine_unit(table: pd.DataFrame | ColumnFiles, contract: TableContract) -> UnitExamination:
     """Examine converted rows of a source table, with all of its columns, for the people that the contract declares."""
     weights = [name for name in contract.weights if name in table.columns]
     # A weight goes with the labels of its stratum, and the number of a person with exact figures, too.
@@ -148,14 +149,14 @@ def examine_unit(table: pd.DataFrame, contract: TableContract) -> UnitExaminatio
         name
         for name in contract.columns_with_role("direct_identifier")
         if name in table.columns
-        and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table[name].dtype))
+        and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table.dtypes[name]))
     ]
     found = (*(_finding(key, "rows_of_one_person") for key in numbers), *find_other_people(table, persons, identifiers))
     return UnitExamination(persons, contract.weights, found)
 
 
 def find_other_people(
-    table: pd.DataFrame, persons: tuple[str, ...], identifiers: Sequence[str] = ()
+    table: pd.DataFrame | ColumnFiles, persons: tuple[str, ...], identifiers: Sequence[str] = ()
 ) -> tuple[UnitFinding, ...]:
     """Find what speaks for other people than those of the person columns, which have no missing values.
 
@@ -229,7 +230,9 @@ def _in_words(findings: Sequence[UnitFinding]) -> str:
     return "; ".join(each.in_words() for each in findings[:MOST_FINDINGS]) + more
 
 
-def _of_rows(table: pd.DataFrame, identifiers: Sequence[str], persons: tuple[str, ...] = ()) -> Iterator[UnitFinding]:
+def _of_rows(
+    table: pd.DataFrame | ColumnFiles, identifiers: Sequence[str], persons: tuple[str, ...] = ()
+) -> Iterator[UnitFinding]:
     """Yield what contradicts that each row is another person, of whom `persons` are numbers."""
     strong = set()
     for key in find_unit_keys(table):
@@ -247,7 +250,7 @@ def _of_rows(table: pd.DataFrame, identifiers: Sequence[str], persons: tuple[str
         yield UnitFinding("", "repeated_rows", len(table) // times, len(table))
 
 
-def _repeated_identifiers(table: pd.DataFrame, identifiers: Sequence[str]) -> Iterator[UnitFinding]:
+def _repeated_identifiers(table: pd.DataFrame | ColumnFiles, identifiers: Sequence[str]) -> Iterator[UnitFinding]:
     for name in identifiers:
         counts = table[name].value_counts()
         repeated = counts[counts > 1].sum()
@@ -265,9 +268,11 @@ def _are_numbers(values: pd.Index[Any]) -> bool:
     return sum(shapes.get(shape, 0.0) for shape in NUMBERS) >= 0.5
 
 
-def _of_people(table: pd.DataFrame, persons: tuple[str, ...], identifiers: Sequence[str]) -> Iterator[UnitFinding]:
+def _of_people(
+    table: pd.DataFrame | ColumnFiles, persons: tuple[str, ...], identifiers: Sequence[str]
+) -> Iterator[UnitFinding]:
     """Yield what speaks for other people than those of the person columns."""
-    people = pd.factorize(keys_of_rows(table[list(persons)]))[0].astype(np.int64)
+    people = people_of(table[list(persons)]).astype(np.int64)
     is_first = ~pd.Series(people).duplicated().to_numpy()
     together, n_people, n_rows = " + ".join(persons), int(is_first.sum()), len(table)
     if n_people == 1 and n_rows > 1:

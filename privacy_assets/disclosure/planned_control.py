@@ -7,7 +7,7 @@ the smallest number of copied people that is detected with any split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, comb
 from typing import Final, NamedTuple
@@ -42,6 +42,8 @@ from privacy_assets.disclosure.sides import FEWEST_PEOPLE
 from privacy_assets.mpucc.control_size import ControlSize, people_in_original
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import Table, take_rows
 
 MOST_REHEARSED: Final = 10_000
 """Number of people of a larger table who take part."""
@@ -70,16 +72,18 @@ class Rehearsal(NamedTuple):
 
 
 def rehearse(
-    table: pd.DataFrame,
+    table: Table,
     settings: DisclosureSettings,
     *,
+    columns: Sequence[str] | None = None,
     person: str | None = None,
     has_synthetic_people: bool = False,
     n_threads: int | None = None,
 ) -> Rehearsal | None:
     """Rehearse the assessment of a table of real records; None if there are too few people for any control.
 
-    The table has the columns that will be assessed, and ``person``; the synthetic table may have a key of people, too.
+    The table has the ``columns`` that will be assessed, by default all, and ``person``; the synthetic table may have a
+    key of people, too.
     Sets are smaller than ``max_known`` if there are more than `MOST_SETS` of them. The result does not depend on the
     number of threads.
     """
@@ -87,11 +91,17 @@ def rehearse(
     owner, n_people = _owners(table, person)
     if n_people < 2 * FEWEST_PEOPLE:
         return None
-    order = rng.permutation(n_people)[:MOST_REHEARSED]
-    side = np.full(n_people, -1)
+    order = rng.permutation(n_people)[:MOST_REHEARSED].copy()
+    side = np.full(n_people, -1, np.int8)
     for number, own in enumerate(np.array_split(order, 4)):
         side[own] = number
-    of_row = side[owner]
+    # Only the rows of those who take part are read.
+    n_rows, of_row = len(table), side[owner]
+    takes_part = of_row >= 0
+    table = take_rows(table, takes_part, table.columns if columns is None else columns)
+    owner, of_row = owner[takes_part], of_row[takes_part]
+    del side, takes_part
+    give_back_memory()
     # If those who are taken for synthetic people have one row each, their key says nothing.
     has_synthetic_people &= bool(pd.Series(owner[of_row >= 2]).duplicated().any())
     drop = [] if person is None or has_synthetic_people else [person]
@@ -121,7 +131,7 @@ def rehearse(
             effect = effect_of_copies(records, attack, Scored(of_people, evidence, scores), workers, rng)
             combined = combine_criteria(criteria, scores, effect.added)
             deviation = None if combined is None else float(combined[0].std())
-            n_each = len(table) / n_people
+            n_each = n_rows / n_people
             return Rehearsal(scores, weights_of(asked), effect, deviation, n_people, n_each, settings, alone)
 
         # The assessment finds them among all people, of whom fewer depend visibly on each other here.
@@ -213,7 +223,7 @@ def people_needed(rehearsal: Rehearsal, copied_share: float) -> int | None:
     return None
 
 
-def _owners(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.int64], int]:
+def _owners(table: Table, person: str | None) -> tuple[NDArray[np.int64], int]:
     if person is None:
         return np.arange(len(table)), len(table)
     owner, names = pd.factorize(table[person], use_na_sentinel=False)

@@ -15,6 +15,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.column_admission import needs_frame
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import rules_on, violations
@@ -40,7 +41,7 @@ from privacy_assets.orchestration.private.resources import IS_LARGE
 from privacy_assets.orchestration.settings.anonymized import MEMBERSHIP_CONTROL
 from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.settings.sources import TableFile, TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import AUTO, SYNTHETIC_PEOPLE, ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
@@ -62,9 +63,10 @@ from privacy_assets.pipeline.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.release.metrics import MPUCC, figures_of
 from privacy_assets.release.policy import SINGLED_OUT_ADVICE, Policy
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.column_files import ColumnFiles
+from privacy_assets.storage.durable_files import make_private_directory
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.table import StoredTable, fingerprint_of
+from privacy_assets.storage.table import StoredTable, Table, fingerprint_of
 from privacy_assets.synthesis.kept_rules import Plan, keep_rules, totals_of
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
@@ -98,10 +100,16 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         counted: dict[str, Any] = {}
         examined: list[UnitExamination] = []
 
-        def admit() -> pd.DataFrame:
+        def admit() -> Table:
+            admitted: Table
+            checked: pd.DataFrame | ColumnFiles
             if isinstance(source, SparkSource):
                 jobs = f"{release.name} source"
                 admitted, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
+            elif isinstance(source, TableFile) and not needs_frame(release.contract):
+                directory = storage.private_tables.base_path
+                make_private_directory(directory)
+                admitted, checked = source.admit(release.contract, storage.partition_key, directory)
             else:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 checked = release.contract.check(table)
@@ -116,11 +124,11 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             if own:
                 found = violations(own, Columns(checked))
                 counted[VIOLATED] = dg.MetadataValue.json({name: int(each.sum()) for name, each in found.items()})
-            if person is not None and (n_alike := len(checked[keys].drop_duplicates()) - admitted[person].nunique()):
+            if person is not None and (n_alike := _count_distinct(checked, keys) - admitted[person].nunique()):
                 counted["person_keys_spelled_alike"] = n_alike
             return admitted
 
-        def describe(admitted: pd.DataFrame) -> dict[str, Any]:
+        def describe(admitted: Table) -> dict[str, Any]:
             planned = plan_metadata(release, admitted)
             _warn_of_split(context, planned)
             return planned | counted
@@ -128,6 +136,11 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe, examined=examined)
 
     return source_stage
+
+
+def _count_distinct(table: pd.DataFrame | ColumnFiles, keys: list[str]) -> int:
+    """Count distinct keys, of which no part is missing."""
+    return int(table[keys[0]].nunique()) if len(keys) == 1 else len(table[keys].drop_duplicates())
 
 
 def membership_control_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
@@ -298,7 +311,7 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         admit = partial(admit_synthetic, release.contract, made, people) if brought_in else admit
         table = yield from _admitted(release, "synthetic", check, admit, how, upstream, sides)
         if people is not None:
-            yield stored_table(release, SYNTHETIC_PEOPLE, people, {MADE_OF: {"synthetic": fingerprint(table)}})
+            yield stored_table(release, SYNTHETIC_PEOPLE, people, {MADE_OF: {"synthetic": fingerprint_of(table)}})
 
     return synthetic_stage
 
@@ -363,13 +376,13 @@ def _admitted(
     release: ReleaseSettings,
     stage: str,
     check: str,
-    admit: Callable[[], pd.DataFrame],
+    admit: Callable[[], Table],
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
     sides: Sequence[str] = (),
-    describe: Callable[[pd.DataFrame], dict[str, Any]] = lambda _: {},
+    describe: Callable[[Table], dict[str, Any]] = lambda _: {},
     examined: Sequence[UnitExamination] = (),
-) -> Generator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult, None, pd.DataFrame]:
+) -> Generator[dg.MaterializeResult[Any] | dg.AssetCheckResult, None, Table]:
     """Yield and return the table that the contract admits, or yield the failed check with its counts, and then raise.
 
     Before anything is stored, columns that would be released unchanged on one of the `sides` are examined, and it is
@@ -387,6 +400,7 @@ def _admitted(
         counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
+    give_back_memory()
     yield dg.AssetCheckResult(check_name=check, passed=True)
     for each in examined:
         yield from check_unit(release, stage, each)

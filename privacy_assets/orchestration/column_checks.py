@@ -22,6 +22,8 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
 from privacy_assets.release.outcomes import in_words
 from privacy_assets.release.row_links import LinkEvidence, decide_on_links
+from privacy_assets.storage.column_files import ColumnFiles
+from privacy_assets.storage.table import Table
 
 COLUMNS_DESCRIPTION = (
     "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
@@ -38,7 +40,7 @@ def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
 
 
 def check_columns(
-    release: ReleaseSettings, stage: str, table: pd.DataFrame | RelatedTables, sides: Sequence[str]
+    release: ReleaseSettings, stage: str, table: Table | RelatedTables, sides: Sequence[str]
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the check on identifying columns; raise if one of them has no reason in the contract."""
     by_side = {side: release.columns_leaving(side) for side in sides}
@@ -87,7 +89,7 @@ def check_unit(
 
 
 def refuse_links_of_removed_columns(
-    release: ReleaseSettings, stage: str, table: pd.DataFrame, contract: TableContract
+    release: ReleaseSettings, stage: str, table: pd.DataFrame | ColumnFiles, contract: TableContract
 ) -> None:
     """Refuse values that leave and link rows as if a removed column with ``not_a_person`` numbered the people.
 
@@ -97,7 +99,8 @@ def refuse_links_of_removed_columns(
     removed = [name for name in contract.not_a_person if name not in contract.released_columns]
     if release.anonymized is None or not removed:
         return
-    leaving = table[[name for name in release.columns_leaving("anonymized") if name in table.columns]]
+    names = [name for name in release.columns_leaving("anonymized") if name in table.columns]
+    leaving = table.only(names) if isinstance(table, ColumnFiles) else table[names]
     k = release.policy.people_per_class
     links = {name: find_links(leaving, factorize_keys(table[name]), k, list(contract.links_rows)) for name in removed}
     _, decision = next(decide_on_links(LinkEvidence("", (), links), contract.links_rows))

@@ -33,9 +33,9 @@ from privacy_assets.pipeline.forecast import (
     forecast_synthetic,
     scores_of_strangers_in,
 )
-from privacy_assets.pipeline.measure import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED, MPUCC
+from privacy_assets.storage.table import Table
 
 NEAR: Final = 1.5
 """How far rehearsals of one table with few people differ."""
@@ -57,7 +57,7 @@ class Foreseen(NamedTuple):
         return {FOUND: self.found, ADVICE: self.advice}
 
 
-def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
+def plan_metadata(release: ReleaseSettings, source: Table) -> dict[str, Any]:
     """Describe the control that the split of a source will have, and the recommended split.
 
     If the policy will refuse that split, or probably the records made from it, the finding and the advice come first.
@@ -105,7 +105,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     }
 
 
-def forecast_sides(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Forecast]:
+def forecast_sides(release: ReleaseSettings, source: Table) -> dict[str, Forecast]:
     """Forecast the decision on each side of a release whose people a split divides."""
     found = {}
     if "synthetic" in release.sides:
@@ -116,12 +116,12 @@ def forecast_sides(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, 
     return found
 
 
-def _forecast_anonymized(release: ReleaseSettings, source: pd.DataFrame) -> Forecast:
+def _forecast_anonymized(release: ReleaseSettings, source: Table) -> Forecast:
     k = release.anonymized.k  # type: ignore[union-attr]
     return forecast_anonymized(release.policy, release.contract, _count_people(release, source), _unit(release), k)
 
 
-def train_fraction_of(release: ReleaseSettings, source: pd.DataFrame) -> float:
+def train_fraction_of(release: ReleaseSettings, source: Table) -> float:
     """Return the share of the people that the synthesizer may see: that of the settings, or the one chosen for them.
 
     ``auto`` is the largest of the tried shares with which a yes is forecast, so that the control reveals what the
@@ -136,7 +136,7 @@ def train_fraction_of(release: ReleaseSettings, source: pd.DataFrame) -> float:
 class _Outlook:
     """The decision that is expected of a table and a rehearsal, by split."""
 
-    def __init__(self, release: ReleaseSettings, source: pd.DataFrame, rehearsal: Rehearsal | None) -> None:
+    def __init__(self, release: ReleaseSettings, source: Table, rehearsal: Rehearsal | None) -> None:
         self.release, self.source, self.rehearsal = release, source, rehearsal
         self.n_people = _count_people(release, source)
         # Scores of generalized records depend on their classes.
@@ -235,17 +235,19 @@ def _without_plan(release: ReleaseSettings, n_people: int, said: str) -> dict[st
     return {**(foreseen.metadata if foreseen else {}), "control": said}
 
 
-def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
+def _rehearsed(release: ReleaseSettings, table: Table) -> Rehearsal | None:
     """Rehearse the test; three times if copies are seen about as well as required, and return the one in the middle."""
-    people = released_columns(release, table, with_person=True)
+    person = release.contract.person
+    columns = [*release.contract.released_columns, *([] if person is None else [person])]
     settings, required = release.disclosure_settings, release.policy.required.detectable_share
     n_each = _count_people(release, table) // 2
 
     def rehearsed(seed: int) -> Rehearsal | None:
         return rehearse(
-            people,
+            table,
             replace(settings, seed=seed),
-            person=release.contract.person,
+            columns=columns,
+            person=person,
             has_synthetic_people=release.synthetic_person is not None,
         )
 
@@ -261,7 +263,7 @@ def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | Non
     return sorted([first, *(own for own in others if own is not None)], key=share_of)[1]
 
 
-def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:
+def _count_people(release: ReleaseSettings, table: Table) -> int:
     person = release.contract.person
     return len(table) if person is None else int(table[person].nunique())
 

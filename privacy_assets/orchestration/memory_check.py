@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import dagster as dg
-import pandas as pd
 
 from privacy_assets.contract.related import RelatedTables
 from privacy_assets.display.numbers import number
@@ -16,12 +15,14 @@ from privacy_assets.pipeline.memory_of_stages import (
     BYTES_PER_CELL_OF_VIEWS,
     FLOOR,
     UNITS,
+    Size,
     bytes_of,
     cells_of_views,
     memory_needed,
 )
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION
 from privacy_assets.storage.memory import memory_limit
+from privacy_assets.storage.table import Table
 
 MEMORY_CHECK: Final = "enough_memory"
 DESCRIPTION = "Each later stage whose memory was measured accepts as many rows as the source has."
@@ -38,14 +39,15 @@ def memory_check(release: ReleaseSettings) -> dg.AssetCheckSpec:
     return blocking_check(release, "source", MEMORY_CHECK, DESCRIPTION)
 
 
-def check_memory(release: ReleaseSettings, source: pd.DataFrame) -> dg.AssetCheckResult:
+def check_memory(release: ReleaseSettings, source: Table) -> dg.AssetCheckResult:
     """Return the check: an error if a stage needs more memory by what was measured, a warning if by extrapolation."""
     memory = bytes_of(release.memory) or memory_limit()
     stages = [*_synthetic_stages(release), *_anonymized_stages(release)]
-    needed = {stage: memory_needed(stage, source, memory, share) for stage, share in stages}
+    size = Size.of(source)
+    needed = {stage: memory_needed(stage, size, memory, share) for stage, share in stages}
     blocking = [stage for stage, own in needed.items() if own.at_least > memory]
     doubtful = [stage for stage, own in needed.items() if own.expected > memory]
-    found = f"{len(source):,} rows of {source.shape[1]} columns"
+    found = f"{size.n_rows:,} rows of {size.n_columns} columns"
     said = f"{found}; {_in_gib(memory)} are enough for every stage whose memory was measured."
     if blocking or doubtful:
         worst = max(blocking or doubtful, key=lambda stage: needed[stage].expected)

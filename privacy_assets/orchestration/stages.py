@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import dagster as dg
-import pandas as pd
 
 from privacy_assets.contract.related import RelatedTables, content_of
 from privacy_assets.errors import InvalidSettingError
@@ -20,6 +19,7 @@ from privacy_assets.orchestration.shown.metadata import related_metadata, table_
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.table import Table
 
 GATE_CHECK = "release_gate"
 CHECKS_OF_STAGES = {
@@ -96,7 +96,7 @@ def storage_of(context: Any, release: ReleaseSettings) -> Storage:
 
 def described_table(
     release: ReleaseSettings,
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     content: str,
     made_of: dg.AssetKey | None,
     roles: Mapping[str, str],
@@ -111,7 +111,7 @@ def described_table(
 def stored_table(
     release: ReleaseSettings,
     stage: str,
-    table: pd.DataFrame | RelatedTables,
+    table: Table | RelatedTables,
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
     more: dict[str, Any] | None = None,

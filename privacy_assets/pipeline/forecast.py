@@ -15,6 +15,7 @@ from privacy_assets.mpucc.strangers import forecast_strangers
 from privacy_assets.pipeline.measure import Asked, prepared_people
 from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.policy import INSTEAD, Policy, is_decided_instead
+from privacy_assets.storage.table import Table, take_rows
 
 MOST_FORECAST: Final = 20_000
 """Number of people of whom scores are forecast; those of larger tables are continued."""
@@ -52,7 +53,7 @@ class Forecast(NamedTuple):
     train_fraction: float | None = None
 
 
-def scores_of_strangers_in(release: Asked, table: pd.DataFrame, fraction: float) -> list[float] | None:
+def scores_of_strangers_in(release: Asked, table: Table, fraction: float) -> list[float] | None:
     """Forecast the scores of people never seen with a split; None if no limit needs them, or people are too few.
 
     The people are drawn regardless of the seed of the split, and of everything that is made of it later.
@@ -69,7 +70,7 @@ def scores_of_strangers_in(release: Asked, table: pd.DataFrame, fraction: float)
     def part(n: int) -> PreprocessedTables:
         n_original = people_in_original(n, fraction)
         sides = (place < n_original, (place >= n_original) & (place < n))
-        return prepared_people(release, *(table[side].reset_index(drop=True) for side in sides))
+        return prepared_people(release, *(take_rows(table, side, table.columns) for side in sides))
 
     n = min(n_people, MOST_FORECAST)
     parts = [part(n // by) for by in ((1, 2, 4) if n < n_people else (1,))]

@@ -4,16 +4,18 @@
 5,000,000 rows on at most a tenth below; smaller tables need more than the line, because some blocks have a fixed size.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from privacy_assets.contract.related import PEOPLE, RelatedTables
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC
 from privacy_assets.setting_checks import require
+from privacy_assets.storage.table import Table
 
 UNITS: Final = {"MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 FLOOR: Final = 300 * 2**20
@@ -78,15 +80,28 @@ class Needed(NamedTuple):
     rows_accepted: int
 
 
-def memory_needed(stage: str, table: pd.DataFrame, memory: int, share: float = 1.0) -> Needed:
+class Size(NamedTuple):
+    """Rows, columns and bytes of a table."""
+
+    n_rows: int
+    n_columns: int
+    n_bytes: int
+
+    @classmethod
+    def of(cls, table: Table) -> Size:
+        """Measure a table, column by column."""
+        return cls(len(table), len(table.columns), sum(own.memory_usage(index=False) for _, own in table.items()))
+
+
+def memory_needed(stage: str, source: Size, memory: int, share: float = 1.0) -> Needed:
     """Return what a stage needs for a source, and how many of its rows it accepts with this memory.
 
     More columns than were measured are an extrapolation, and cells may take less memory than the measured ones, so at
     least the measured columns are needed, by the share of memory that the cells take. ``share``, from 0 to 1, is that
     of the measured records that the stage has; 0 if it was not measured.
     """
-    (n_rows, n_columns), each = table.shape, BYTES_PER_CELL[stage]
-    cell = table.memory_usage(index=False).sum() / max(n_rows * n_columns, 1)
+    (n_rows, n_columns, n_bytes), each = source, BYTES_PER_CELL[stage]
+    cell = n_bytes / max(n_rows * n_columns, 1)
     least = share * each * min(n_columns, WIDEST_MEASURED) * min(cell / CELL, 1)
     accepted = max(int((memory - FLOOR) / (each * max(n_columns, 1))), 0)
     return Needed(FLOOR + n_rows * each * n_columns, FLOOR + n_rows * least if share else 0, accepted)

@@ -52,9 +52,27 @@ class ParquetDataset:
     parts: tuple[_Part, ...]
     schema: pa.Schema
     n_rows: int
+    state: tuple[tuple[int, ...], ...] = ()
 
-    def batches(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order, at most ``rows_per_batch`` at a time.
+    def require_unchanged(self) -> None:
+        """Refuse files that are others than when they were found, between two readings.
+
+        Raises
+        ------
+        InvalidTableError
+            If a part was written again in the meantime, or is gone.
+        """
+        changed = [place + 1 for place, own in enumerate(self.state) if _state_of(self.parts[place].path) != own]
+        if changed:
+            raise InvalidTableError(
+                f"{len(changed)} of {len(self.parts)} files changed while they were read, the first being number "
+                f"{changed[0]} in the order of their paths. {NOT_READ}; read them when nobody writes to them."
+            )
+
+    def batches(
+        self, rows_per_batch: int = ROWS_PER_BATCH, names: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in order, at most ``rows_per_batch`` at a time, of some columns or all.
 
         Raises
         ------
@@ -62,7 +80,7 @@ class ParquetDataset:
             If a part cannot be read, such as one with damaged pages.
         """
         for place, part in enumerate(self.parts):
-            rows = self._batches_of(part, rows_per_batch)
+            rows = self._batches_of(part, rows_per_batch, self.schema.names if names is None else names)
             while True:
                 batch, problem = None, ""
                 try:
@@ -83,22 +101,27 @@ class ParquetDataset:
         for batch in self.batches(rows_per_batch):
             yield as_frame(pa.Table.from_batches([batch]))
 
-    def read(self) -> pd.DataFrame:
-        """Return all rows."""
-        return as_frame(pa.Table.from_batches(self.batches(), schema=self.schema))
+    def read(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return all rows, of some columns or all."""
+        return as_frame(pa.Table.from_batches(self.batches(names=names), schema=self._schema_of(names)))
 
-    def _batches_of(self, part: _Part, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    def _schema_of(self, names: Sequence[str] | None) -> pa.Schema:
+        return self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
+
+    def _batches_of(self, part: _Part, rows_per_batch: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema, of_directories = self._schema_of(names), dict(part.partition)
         # Arrow would otherwise keep every page of the file until it is closed.
         with pq.ParquetFile(part.path, pre_buffer=False) as file:
-            for batch in file.iter_batches(rows_per_batch):
+            for batch in file.iter_batches(
+                rows_per_batch, columns=[name for name in names if name not in of_directories]
+            ):
                 columns = [
-                    batch.column(name).cast(kind)
-                    for name, kind in zip(self.schema.names, self.schema.types, strict=True)
-                    if name in batch.schema.names
+                    _repeated(of_directories[name], batch.num_rows)
+                    if name in of_directories
+                    else batch.column(name).cast(kind)
+                    for name, kind in zip(schema.names, schema.types, strict=True)
                 ]
-                yield pa.RecordBatch.from_arrays(
-                    [*columns, *(_repeated(value, batch.num_rows) for _, value in part.partition)], schema=self.schema
-                )
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def open_parquet_dataset(directory: Path) -> ParquetDataset:
@@ -120,6 +143,7 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
         )
     schemas: list[pa.Schema] = []
     n_rows, broken = 0, []
+    state = tuple(_state_of(part.path) for part in parts)
     for place, part in enumerate(parts):
         try:
             with pq.ParquetFile(part.path) as file:
@@ -152,7 +176,15 @@ def open_parquet_dataset(directory: Path) -> ParquetDataset:
             f"Directories name columns that the files also have, or that are named twice, at the levels {repeated}. "
             f"{NOT_READ}; remove the columns from the files, or rename the directories."
         )
-    return ParquetDataset(tuple(parts), pa.schema([*schema, *((name, TEXT_CODES) for name in columns)]), n_rows)
+    return ParquetDataset(tuple(parts), pa.schema([*schema, *((name, TEXT_CODES) for name in columns)]), n_rows, state)
+
+
+def _state_of(path: Path) -> tuple[int, ...]:
+    try:
+        own = path.stat()
+    except OSError:
+        return ()
+    return own.st_dev, own.st_ino, own.st_size, own.st_mtime_ns, own.st_ctime_ns
 
 
 def _find_parts(directory: Path) -> list[_Part]:

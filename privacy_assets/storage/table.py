@@ -11,12 +11,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypeVar, overload
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.errors import InvalidTableError
@@ -44,7 +47,7 @@ def _guarded(read: Callable[[], Read]) -> Read:
     raise UnreadableTableError(f"A stored table cannot be read ({problem}). Materialize it again.")
 
 
-class _OpenFiles:
+class OpenFiles:
     """Files, opened again, that are closed when no table has them any more."""
 
     def __init__(self, files: Sequence[BinaryIO]) -> None:
@@ -76,8 +79,8 @@ class StoredTable:
     def __init__(self, files: Sequence[BinaryIO] | Sequence[StoredTable]) -> None:
         tables = [each for each in files if isinstance(each, StoredTable)]
         given = [each for each in files if not isinstance(each, StoredTable)]
-        of_tables: list[_OpenFiles] = [own for table in tables for own in table._open]
-        self._open: list[_OpenFiles] = of_tables or [_OpenFiles(given)]
+        of_tables: list[OpenFiles] = [own for table in tables for own in table._open]
+        self._open: list[OpenFiles] = of_tables or [OpenFiles(given)]
         self._files = [file for own in self._open for file in own.files]
         self._footers = _guarded(lambda: [pq.read_metadata(file) for file in self._files])
         self.schema: pa.Schema = _guarded(lambda: pq.read_schema(self._files[0]))
@@ -178,6 +181,11 @@ class StoredTable:
             found.update(batch.to_batches()[0])
         return found.hexdigest()
 
+    def with_fingerprint(self, known: str) -> StoredTable:
+        """Return the table, whose fingerprint was computed while it was written."""
+        self.__dict__["fingerprint"] = known  # As the property would keep it.
+        return self
+
     def copy_to(self, file: BinaryIO) -> None:
         """Copy the only file, which has all columns as they are."""
         assert not self._is_view  # noqa: S101 - the file has other columns
@@ -222,6 +230,8 @@ class StoredTable:
 
 Table: TypeAlias = pd.DataFrame | StoredTable
 TableOfKind = TypeVar("TableOfKind", bound=Table)
+Rows: TypeAlias = "NDArray[np.int64] | NDArray[np.bool_] | pd.Series[int]"
+"""Places of rows, or whether each row is taken."""
 
 
 def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
@@ -231,24 +241,26 @@ def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
     """
     file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the table keeps it open
     fingerprint = write_batches(file, batches)
-    stored = StoredTable([file])
-    stored.__dict__["fingerprint"] = fingerprint  # As the property would keep it.
-    return stored
+    return StoredTable([file]).with_fingerprint(fingerprint)
 
 
 def write_batches(file: BinaryIO, batches: Iterable[pd.DataFrame]) -> str:
     """Write the rows of frames, as `store` does, to a file, and return their fingerprint."""
-    writer, found = None, None
-    for frame in memory_given_back(batches):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        if writer is None or found is None:
-            schema = pa.schema(map(_with_wide_codes, table.schema), table.schema.metadata)
-            writer, found = pq.ParquetWriter(file, schema), BatchFingerprint(schema)
-        (batch,) = table.cast(schema).combine_chunks().to_batches()
-        writer.write_batch(batch)
-        found.update(batch)
-    assert writer is not None and found is not None  # noqa: S101 - at least one frame
-    writer.close()
+    frames = iter(batches)
+    tables = (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
+    first = next(tables)
+    schema = pa.schema(map(_with_wide_codes, first.schema), first.schema.metadata)
+    cast = (table.cast(schema).combine_chunks().to_batches()[0] for table in chain([first], tables))
+    return write_record_batches(file, schema, memory_given_back(cast))
+
+
+def write_record_batches(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
+    """Write rows of one schema to a file, and return their fingerprint."""
+    found = BatchFingerprint(schema)
+    with pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            found.update(batch)
     return found.hexdigest()
 
 
@@ -279,9 +291,9 @@ def frame_of(table: Table) -> pd.DataFrame:
     return table.frame() if isinstance(table, StoredTable) else table
 
 
-def take_rows(table: Table, rows: pd.Series[int], names: Sequence[str]) -> pd.DataFrame:
-    """Return rows at some places, of columns that are read one after the other."""
-    return pd.DataFrame({name: table[name].iloc[rows].reset_index(drop=True) for name in names})
+def take_rows(table: Table, rows: Rows, names: Iterable[str]) -> pd.DataFrame:
+    """Return some rows, numbered anew, of some columns, which are read one after the other."""
+    return pd.DataFrame({name: table[name].iloc[rows].reset_index(drop=True) for name in names}, copy=False)
 
 
 def has_missing(table: Table, name: str) -> bool:

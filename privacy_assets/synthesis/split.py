@@ -13,7 +13,7 @@ from privacy_assets.contract.related import RelatedTables, refuse_with_related
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.control_size import people_in_original
 from privacy_assets.setting_checks import is_integer, is_number
-from privacy_assets.storage.table import StoredTable
+from privacy_assets.storage.table import StoredTable, take_rows
 from privacy_assets.storage.table import Table as StoredOrFrame
 
 Table = TypeVar("Table", pd.DataFrame, RelatedTables)
@@ -70,8 +70,7 @@ def split_stored(table: StoredTable, *, train_fraction: float, seed: int, person
     """Split a table like `split_records`; its columns are read one after the other."""
     people, n_people = _people(table, person)
     rows = _rows_of_sides(people, n_people, train_fraction, seed, "record" if person is None else "person")
-    columns = {name: [column.iloc[own].reset_index(drop=True) for own in rows] for name, column in table.items()}
-    return Split(*(pd.DataFrame({name: both[side] for name, both in columns.items()}) for side in (0, 1)))
+    return Split(*(take_rows(table, own, table.columns) for own in rows))
 
 
 def _rows_of_sides(

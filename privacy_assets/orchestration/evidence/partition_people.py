@@ -12,14 +12,15 @@ from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.spending import ledger_of
 from privacy_assets.orchestration.private.storage import Storage
+from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.durable_files import make_private_directory, replace_file
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import Table, fingerprint_of
 
 DIRECTORY = "people_of_sources"
 _LENGTHS = {"mark": 32, "fingerprint": 64}
 
 
-def keep_people_of_source(storage: Storage, checked: pd.DataFrame, admitted: pd.DataFrame) -> None:
+def keep_people_of_source(storage: Storage, checked: pd.DataFrame | ColumnFiles, admitted: Table) -> None:
     """Store keyed hashes of the people of converted rows, by the codes that the admitted table gives them."""
     release = storage.release
     person = release.contract.person
@@ -30,7 +31,7 @@ def keep_people_of_source(storage: Storage, checked: pd.DataFrame, admitted: pd.
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)
-    made_of = storage.private_tables.keyed(fingerprint(admitted))
+    made_of = storage.private_tables.keyed(fingerprint_of(admitted))
     content = (store.mark() or b"") + made_of.encode() + hashes.astype("<u8").tobytes()
     path = _path(storage)
     make_private_directory(path.parent)

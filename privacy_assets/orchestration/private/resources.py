@@ -40,7 +40,7 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import kept_key, locked, make_private_directory
 from privacy_assets.storage.fingerprint import keep_fingerprint
 from privacy_assets.storage.histories import add_to_history, read_history
-from privacy_assets.storage.table import StoredTable
+from privacy_assets.storage.table import StoredTable, Table
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -386,7 +386,7 @@ def _release_store(release_path: str, objects: ObjectStore | None) -> dg.Resourc
     return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Releases; the directory is fixed.")
 
 
-def _as_artifact(table: pd.DataFrame | RelatedTables) -> Artifact:
+def _as_artifact(table: Table | RelatedTables) -> Artifact:
     return table.to_artifact() if isinstance(table, RelatedTables) else Artifact.of_table(table)
 
 

@@ -4,25 +4,32 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import dagster as dg
 import pandas as pd
+import pyarrow as pa
 
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.drafting.blocks import open_table, require_table_file
+from privacy_assets.contract.column_admission import AdmittedColumns, admit_columns
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.drafting.blocks import TableBlocks, open_table, require_table_file
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.spark_source import PARTITION_FIELD, SparkSource
 from privacy_assets.pipeline.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.setting_checks import REQUIRED, described, local_path, setting
-from privacy_assets.storage.parquet_dataset import open_parquet_dataset
+from privacy_assets.storage.column_files import ColumnFiles
+from privacy_assets.storage.parquet_dataset import ParquetDataset, open_parquet_dataset
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FORMATS = ("csv", "parquet")
+MOST_COLUMNS = 256
 SEPARATORS = (",", ";", "\t", "|")
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
 """Texts, quoted names and comments of a query, in which parameters are not bound."""
@@ -71,6 +78,27 @@ class TableFile:
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
         """Read the file or directory, or that of a partition."""
+        return _frame_of(self._open(partition_key))
+
+    def admit(self, contract: TableContract, partition_key: str | None, directory: Path) -> AdmittedColumns:
+        """Admit the table a few columns at a time, with the result and the refusals of the whole frame.
+
+        A CSV file is first copied to ``directory``, where nobody else can read it. Parquet files must not change. With
+        more than `MOST_COLUMNS`, of which each takes the time to find it among all, the table is read as a frame.
+        """
+        table = self._open(partition_key)
+        names = list(table.schema.names if isinstance(table, ParquetDataset) else table.names)
+        if not len(set(names)) == len(names) <= MOST_COLUMNS:
+            checked = contract.check(_frame_of(table))
+            return AdmittedColumns(contract.with_people(checked), checked)
+        if isinstance(table, ParquetDataset):
+            return admit_columns(contract, names, table.n_rows, partial(_read, table), directory)
+        texts, schema = ColumnFiles(directory), pa.schema([(name, pa.large_string()) for name in names])
+        rows = (pa.Table.from_pandas(block, schema, preserve_index=False) for block in table.blocks)
+        texts.add_batches(schema, (own.replace_schema_metadata(None) for own in rows), {})
+        return admit_columns(contract, names, len(texts), texts.__getitem__, directory)
+
+    def _open(self, partition_key: str | None) -> ParquetDataset | TableBlocks:
         if partition_key is not None and (partition_key in ("", ".", "..") or set(partition_key) & set("/\\\0")):
             raise InvalidSettingError(
                 f"The partition key {partition_key!r} cannot be part of a path. Expected no separator, and not '.' or "
@@ -78,7 +106,7 @@ class TableFile:
             )
         path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
         if path.is_dir() and self.resolved_format == "parquet":
-            return open_parquet_dataset(path).read()
+            return open_parquet_dataset(path)
         if not path.is_file():
             raise InvalidTableError(
                 f"There is no file {str(path)!r} (looked from {Path.cwd()}){_directory_note(path)}. Nothing was read; "
@@ -86,11 +114,28 @@ class TableFile:
             )
         require_table_file(path, self.resolved_format)
         if self.resolved_format == "parquet":
-            return open_parquet_dataset(path).read()
+            return open_parquet_dataset(path)
         # As text, because the contract converts. Guessing would turn the zip code 01000 into a number, and the country
         # NA into a missing value.
-        table = open_table(path, self.separator)
-        return pd.concat([pd.DataFrame(columns=[*table.names], dtype="str"), *table.blocks], ignore_index=True)
+        return open_table(path, self.separator)
+
+
+def _frame_of(table: ParquetDataset | TableBlocks) -> pd.DataFrame:
+    if isinstance(table, ParquetDataset):
+        return table.read()
+    return pd.concat([pd.DataFrame(columns=[*table.names], dtype="str"), *table.blocks], ignore_index=True)
+
+
+def _read(dataset: ParquetDataset, names: list[str]) -> pd.DataFrame:
+    """Read some columns; if they cannot be read, refuse the table in the words of all of them."""
+    with suppress(InvalidTableError):
+        frame = dataset.read(names)
+        dataset.require_unchanged()
+        return frame
+    dataset.require_unchanged()
+    for _ in dataset.batches():
+        pass  # A damaged part is found without the memory of a frame.
+    return dataset.read()[names]
 
 
 def _directory_note(path: Path) -> str:
