@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from privacy_assets.release.files import require_rows_per_part, write_release
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage import parquet_parts
+from privacy_assets.storage.durable_files import write_file
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import schema_of, write_parts
@@ -39,6 +41,30 @@ def release(tmp_path):
 
 def problems(directory):
     return "; ".join(verify_release(directory, max_bytes=None).problems)
+
+
+def test_a_disk_that_is_full_at_the_thirtieth_part_publishes_nothing(release, tmp_path, monkeypatch):
+    before = sorted((tmp_path / "releases").rglob("*"))
+    table = pd.concat([TABLE] * 14, ignore_index=True)
+    written = []
+
+    def full_at_the_thirtieth(path, write, mode):
+        def some(file):
+            file.write(b"PAR1")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        written.append(path)
+        write_file(path, some if len(written) == 30 else write, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet_parts, "write_file", full_at_the_thirtieth)
+        with pytest.raises(OSError, match="No space left"):
+            write_release(tmp_path / "releases", table, fingerprint(table), RECORD, rows_per_part=3)
+    assert len(written) == 30
+    assert sorted((tmp_path / "releases").rglob("*")) == before
+    assert (tmp_path / "releases" / "latest").resolve() == release
+    again = write_release(tmp_path / "releases", table, fingerprint(table), RECORD, rows_per_part=3)
+    assert problems(again) == ""
 
 
 def test_a_table_above_the_size_is_a_directory_of_parts_with_a_digest_each(release, tmp_path):
