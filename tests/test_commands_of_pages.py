@@ -67,7 +67,8 @@ def test_a_release_is_verified_reported_and_registered_as_the_page_says(folder, 
     main(["keygen", "officer"])
     shutil.copy("officer.pub", "officer.pem")
     capsys.readouterr()
-    every = commands_of("release.md")
+    # The tests of object stores have their own server.
+    every = [line for line in commands_of("release.md") if "s3://" not in line]
     said = [exits_with_0(line, capsys).out for line in every]
     assert [line.split()[1] for line in every] == ["verify", "report", "register"]
     assert said[0].startswith("Verified: ")
