@@ -55,6 +55,7 @@ from privacy_assets.mpucc.strangers import scores_of_strangers
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.algorithms import ALGORITHM, algorithm_of
 from privacy_assets.storage.artifact import Artifact, EqualByContent
+from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
 
 __all__ = [
@@ -332,6 +333,7 @@ def _assess(tables: PreprocessedTables, search: SyntheticSearch) -> MpuccAssessm
     if tables.control is not None and settings.calculate_baseline:
         scores |= scores_of_strangers(search, scores, found.complete_size)
     # After the searches, because their memory is now free.
+    give_back_memory()
     tree = describe_tree(search, found)
     details = describe_details(search, found, tree)
     if not settings.calculate_baseline:

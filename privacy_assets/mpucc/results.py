@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -82,6 +82,10 @@ class SearchProgress(NamedTuple):
     def bar(self) -> tuple[str, int, int]:
         """Stage, the amount done, and the total, for a progress bar."""
         return f"{self.stage}, {self.combo_size} of {self.max_combo_size} columns", self.n_done, self.n_candidates
+
+
+ROWS_AT_ONCE: Final = 2**16
+"""Records whose values are described at once."""
 
 
 class _Joined(Sequence[NDArray[Any]]):
@@ -453,13 +457,16 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
     """Return the text of the values that identify each row."""
     labels, codes = search.tables.labels, search.tables.synthetic.codes
     combos, sizes = found.combos[found.combo_of_row[rows]], found.sizes[found.combo_of_row[rows]]
-    texts = np.empty(combos.shape, object)
-    for place, c in enumerate(search.order):
-        at, position = np.nonzero(combos == place)
-        texts[at, position] = labels[c][codes[c][rows[at]]]
-    return pd.Series(
-        [tuple(own[:size]) for own, size in zip(texts.tolist(), sizes.tolist(), strict=True)], dtype=object
-    )
+    values = np.empty(len(rows), object)
+    for begin in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(begin, begin + ROWS_AT_ONCE)
+        texts = np.empty(combos[some].shape, object)
+        for place, c in enumerate(search.order):
+            at, position = np.nonzero(combos[some] == place)
+            texts[at, position] = labels[c][codes[c][rows[some][at]]]
+        for i, (own, size) in enumerate(zip(texts.tolist(), sizes[some].tolist(), strict=True), begin):
+            values[i] = tuple(own[:size])
+    return pd.Series(values, dtype=object)
 
 
 def lone_originals(original: CodedTable) -> CodedTable | None:

@@ -275,11 +275,11 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         if objects is not None:
             uploaded[UPLOADED] = objects.address_of(place, written.name)
             try:
-                objects.point_to(place, written.name)
+                objects.follow_latest(root, directory)
             except ReleaseStoreError as error:
                 log_openly(
                     context,
-                    f"The release is complete in the store, but `latest` still names the one before. {error} The next "
+                    f"The release is complete in the store, but `latest` may not name it yet. {error} The next "
                     "release writes it.",
                     logging.WARNING,
                 )

@@ -8,6 +8,7 @@ answer.
 import contextlib
 import hashlib
 import io
+import json
 import re
 import shutil
 import tempfile
@@ -24,8 +25,8 @@ from privacy_assets.errors import InvalidSettingError, ReleaseStoreError
 from privacy_assets.release.manifest import LATEST, MANIFEST_FILE, RELEASE_NAME
 from privacy_assets.release.received_files import BLOCK_BYTES
 from privacy_assets.release.withdrawals import MAX_LIST_BYTES, MOST_DIRECTORIES, WITHDRAWN_FILE
-from privacy_assets.setting_checks import is_printable
-from privacy_assets.storage.durable_files import replace_file, write_file
+from privacy_assets.setting_checks import is_in_store, is_printable
+from privacy_assets.storage.durable_files import locked, replace_file, write_file
 from privacy_assets.storage.temporary_directories import temporary_directory
 
 if TYPE_CHECKING:
@@ -55,14 +56,15 @@ class ObjectStore:
         is_right = False
         with contextlib.suppress(ValueError, OSError, pa.ArrowException):
             split = urlsplit(uri)
-            given = {name for name, _ in parse_qsl(split.query, keep_blank_values=True)}
+            given = dict(parse_qsl(split.query, keep_blank_values=True))
             # Without a region, pyarrow would ask the store for that of the bucket.
-            asks = split.scheme == "s3" and not given & {"region", "endpoint_override"}
+            asks = split.scheme == "s3" and not given.keys() & {"region", "endpoint_override"}
             region = f"{'&' if split.query else '?'}region=us-east-1" if asks else ""
             _, path = FileSystem.from_uri(uri.partition("#")[0] + region)
             parts = path.strip("/").split("/")
             # A password with a slash that is not escaped would be taken for a part of the path.
-            is_right = is_printable(uri) and "@" not in path and "#" not in uri and not {"", ".", ".."} & set(parts)
+            is_right = is_printable(uri) and not any("@" in own for own in (path, *given.values()))
+            is_right &= "#" not in uri and not {"", ".", ".."} & set(parts)
         if not is_right:
             raise InvalidSettingError(
                 f"{setting} is not the address of an object store that pyarrow can use. Expected for example "
@@ -105,7 +107,12 @@ class ObjectStore:
     def of_record(cls, root: Path) -> "ObjectStore | None":
         """Return the store of which a directory is the local record; None for one of releases that stay local."""
         path = root / STORE_FILE
-        return cls.at(path.read_text(encoding="utf-8").strip(), str(path)) if path.is_file() else None
+        if not path.is_file():
+            return None
+        uri = path.read_text(encoding="utf-8").strip()
+        if not is_in_store(uri):
+            raise ReleaseStoreError(f"{str(path)!r} has no address of an object store. Restore it.")
+        return cls.at(uri, str(path))
 
     @contextlib.contextmanager
     def uploaded(self, place: str, directory: Path, name: str) -> Iterator[None]:
@@ -114,15 +121,17 @@ class ObjectStore:
         The block makes the release appear in the local record: if the process is killed, it counts as published there,
         rather than being in the store without being in the record.
         """
-        files = {
-            path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*")) if path.is_file()
-        }
+        paths = [path for path in sorted(directory.rglob("*")) if path.is_symlink() or path.is_file()]
+        files = {path.relative_to(directory).as_posix(): path for path in paths}
         manifest = files.pop(MANIFEST_FILE).read_bytes()
+        verified = {each: own["sha256"] for each, own in json.loads(manifest)["files"].items()}
         begun: list[str] = []
         problem: ReleaseStoreError | None = None
         try:
             store, base = self._opened()
             for each, path in files.items():
+                if path.is_symlink() or verified.get(each, digest := _digest_of(path)) != digest:
+                    raise ReleaseStoreError(f"{each!r} is not the file that was verified.")
                 begun.append(f"{base}/{place}/{name}/{each}")
                 with path.open("rb") as file:
                     self._put(store, begun[-1], file)
@@ -132,8 +141,9 @@ class ObjectStore:
         except ReleaseStoreError as error:
             problem = error
         except BaseException:
-            self._removed(begun)
-            raise
+            if not self._removed(begun):
+                raise
+            problem = ReleaseStoreError("The upload was interrupted.")
         if problem is not None:
             n_left = self._removed(begun)
             there = f"{n_left} objects below {self.address_of(place, name)} could not be removed; if {MANIFEST_FILE} "
@@ -144,27 +154,34 @@ class ObjectStore:
                 "evidence are kept."
             )
 
+    def follow_latest(self, root: Path, directory: Path) -> None:
+        """Let the object ``latest`` name what the link in the local record names at this moment, or remove it."""
+        place, link = directory.relative_to(root).as_posix(), directory / LATEST
+        with locked(directory):
+            if link.is_symlink():
+                self.point_to(place, link.readlink().name)
+                return
+            if self._removed([f"{self._opened()[1]}/{place}/{LATEST}"]):
+                raise ReleaseStoreError(f"{self.name}/{place}/{LATEST} could not be removed.")
+
     def point_to(self, place: str, name: str) -> None:
         """Write the name of a release into the object ``latest`` next to it."""
         store, base = self._opened()
         self._put(store, f"{base}/{place}/{LATEST}", io.BytesIO(f"{name}\n".encode()))
 
-    def withdraw(self, root: Path, directory: Path, latest: str | None) -> None:
-        """Upload the list of withdrawn releases of the local record, unless it lacks entries, and change ``latest``."""
+    def withdraw(self, root: Path) -> None:
+        """Upload the list of withdrawn releases of the local record, unless it lacks entries."""
         store, base = self._opened()
         key = f"{base}/{WITHDRAWN_FILE}"
-        listed = (root / WITHDRAWN_FILE).read_bytes()
-        if not listed.startswith(self._get(store, key, MAX_LIST_BYTES) or b""):
-            raise ReleaseStoreError(
-                f"{self.name}/{WITHDRAWN_FILE} has entries that {str(root / WITHDRAWN_FILE)!r} lacks. Restore the "
-                "newest copy of the list there. Nothing was uploaded."
-            )
-        self._put(store, key, io.BytesIO(listed))
-        place = directory.relative_to(root).as_posix()
-        if latest is not None:
-            self.point_to(place, latest)
-        elif self._removed([f"{base}/{place}/{LATEST}"]):
-            raise ReleaseStoreError(f"{self.name}/{place}/{LATEST} could not be removed.")
+        # Another withdrawal would upload its list in the meantime.
+        with locked(root):
+            listed = (root / WITHDRAWN_FILE).read_bytes()
+            if not listed.startswith(self._get(store, key, MAX_LIST_BYTES) or b""):
+                raise ReleaseStoreError(
+                    f"{self.name}/{WITHDRAWN_FILE} has entries that {str(root / WITHDRAWN_FILE)!r} lacks. Restore the "
+                    "newest copy of the list there. Nothing was uploaded."
+                )
+            self._put(store, key, io.BytesIO(listed))
 
     @contextlib.contextmanager
     def downloaded(self, max_bytes: int | None) -> Iterator[Path]:
@@ -246,6 +263,11 @@ class ObjectStore:
             found = _ANSWER.search(str(error))
             answer = class_name(type(error)) if found is None else found[1] or f"HTTP {found[2]}"
         raise ReleaseStoreError(f"{what}: {answer}.")
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_put(store: "FileSystem", key: str, file: BinaryIO) -> bool:

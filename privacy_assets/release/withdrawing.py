@@ -91,7 +91,8 @@ def withdraw_release(directory: Path, reason: str, key: SigningKey | None = None
         write_register(root)
         store = ObjectStore.of_record(root)
         if store is not None:
-            store.withdraw(root, directory.parent, latest)
+            store.withdraw(root)
+            store.follow_latest(root, directory.parent)
     except PrivacyAssetsError as error:
         return Withdrawn(entry, was_listed, undone=str(error))
     except OSError as error:

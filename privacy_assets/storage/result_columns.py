@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+ROWS_PER_BLOCK: Final = 2**16
+
 
 def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Write tuples as JSON for storage; a tuple that several rows share is written once."""
-    values = column.tolist()
-    written = {place: json.dumps(value) for place, value in {id(value): value for value in values}.items()}
-    return pd.Series([written[id(value)] for value in values], dtype=str)
+    """Write tuples as JSON for storage; a tuple that several rows of a block share is written once."""
+    blocks = [pd.Series([], dtype=str)]
+    for begin in range(0, len(column), ROWS_PER_BLOCK):
+        values = column.iloc[begin : begin + ROWS_PER_BLOCK].tolist()
+        written = {place: json.dumps(value) for place, value in {id(value): value for value in values}.items()}
+        blocks.append(pd.Series([written[id(value)] for value in values], dtype=str))
+    return pd.concat(blocks, ignore_index=True)
 
 
 def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:

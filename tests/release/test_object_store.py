@@ -2,6 +2,7 @@
 
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -340,3 +341,75 @@ def test_parts_of_a_key_are_escaped_in_the_address(server):
     query = server.uri().partition("?")[2]
     found = ObjectStore.at(f"{address}?{query}".replace("s3://", "s3://id:own@"), "directory")
     assert found._sizes(*found._opened()) == {"x.csv": 1}
+
+
+def test_withdrawals_at_one_time_are_all_in_the_store(server, root, monkeypatch):
+    first, second = released(server, root, "1"), released(server, root, "2")
+    at(server).keep_address(root)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "other")
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda each: withdraw_release(each, REASON), (first, second)))
+    assert [each.undone for each in found] == ["", ""]
+    assert server.objects()["releases/withdrawn.jsonl"] == (root / WITHDRAWN_FILE).read_bytes()
+    assert len((root / WITHDRAWN_FILE).read_text().splitlines()) == 2
+
+
+def test_latest_names_what_the_local_link_names_at_that_moment(server, root):
+    released(server, root, "1")
+    second = released(server, root, "2")
+    # The step of the first release comes late.
+    at(server).follow_latest(root, root / PLACE)
+    assert server.objects()[f"releases/{PLACE}/latest"] == f"{second.name}\n".encode()
+    (root / PLACE / "latest").unlink()
+    at(server).follow_latest(root, root / PLACE)
+    assert f"releases/{PLACE}/latest" not in server.objects()
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_only_the_files_that_were_verified_are_uploaded(server, root, tmp_path, is_link):
+    (tmp_path / "private.csv").write_text("a private value")
+
+    def replaced(directory, name):
+        if is_link:
+            (directory / "more.csv").symlink_to(tmp_path / "private.csv")
+        else:
+            (directory / "synthetic.parquet").write_text("a private value")
+        return at(server).uploaded(PLACE, directory, name)
+
+    with pytest.raises(ReleaseStoreError, match=r"is not the file that was verified. Nothing was released"):
+        write_release(root / PLACE, TABLE, fingerprint(TABLE), RECORD, uploaded=replaced)
+    assert not [content for content in server.objects().values() if b"private value" in content]
+    assert list((root / PLACE).iterdir()) == []
+
+
+def test_what_an_interrupted_upload_leaves_is_said(server, root, monkeypatch):
+    put = ObjectStore._put
+
+    def interrupted(self, store, key, file):
+        put(self, store, key, file)
+        if key.endswith("manifest.json"):
+            server.answers = lambda method, key: SLOW_DOWN
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ObjectStore, "_put", interrupted)
+    with pytest.raises(ReleaseStoreError, match=r"interrupted.*\d objects below .* could not be removed"):
+        released(server, root)
+    server.answers = lambda method, key: None
+    with pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(server, "answers", lambda method, key: None)
+        monkeypatch.setattr(ObjectStore, "_put", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        released(server, root)
+
+
+def test_the_local_record_names_an_object_store(server, root, tmp_path):
+    written = released(server, root)
+    (root / object_store.STORE_FILE).write_text(f"{(tmp_path / 'elsewhere').as_uri()}\n")
+    assert "has no address of an object store" in withdraw_release(written, REASON).undone
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_credentials_in_a_parameter_are_refused():
+    with pytest.raises(InvalidSettingError) as raised:
+        ObjectStore.at("s3://bucket/a?endpoint_override=https://AKIASENTINEL:b@host", "release_path")
+    assert nothing_secret(str(raised.value))

@@ -296,10 +296,11 @@ class LevelSearch:
         closed_rows = np.repeat(np.flatnonzero(~is_open), copies[:n_synthetic][~is_open])
         original_rows = np.repeat(np.arange(n_synthetic, len(copies)), copies[n_synthetic:])
         rows = np.concatenate([open_rows, closed_rows, original_rows])
+        n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
+        del is_open, copies, closed_rows, original_rows
         blocks = take_rows(self.blocks, rows)
         suffixes = self.suffixes.take(rows)
         is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
-        n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
         subjects = None if self.subjects is None else self.subjects[rows]
         weights = self.weights[rows]
 

@@ -135,7 +135,9 @@ def _read(dataset: ParquetDataset, names: list[str]) -> pd.DataFrame:
     dataset.require_unchanged()
     for _ in dataset.batches():
         pass  # A damaged part is found without the memory of a frame.
-    return dataset.read()[names]
+    frame = dataset.read()[names]
+    dataset.require_unchanged()
+    return frame
 
 
 def _directory_note(path: Path) -> str:
