@@ -27,7 +27,7 @@ CELL: Final = 7.3
 BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "synthetic": 21,
     "mpucc_assessment": 30,
-    "disclosure_assessment": 46,
+    "disclosure_assessment": 18,
     "synthetic_release": 33,
     "anonymized": 18,
     "reidentification_assessment": 41,
