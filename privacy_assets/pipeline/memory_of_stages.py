@@ -28,7 +28,7 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "synthetic": 21,
     "mpucc_assessment": 30,
     "disclosure_assessment": 18,
-    "synthetic_release": 33,
+    "synthetic_release": 27,
     "anonymized": 18,
     "reidentification_assessment": 41,
     "anonymized_release": 21,
