@@ -46,7 +46,7 @@ MOST_IN_ORDER: Final = 200_000
 ROWS_PER_BLOCK: Final = 2**20
 
 Codes = NDArray[np.int64]
-Stored = NDArray[np.signedinteger[Any]]
+AnyCodes = NDArray[np.signedinteger[Any]]
 WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -56,7 +56,7 @@ class CodedColumn(NamedTuple):
     The places are of the smallest signed type.
     """
 
-    codes: Stored
+    codes: AnyCodes
     distinct: pd.Index[Any]
     may_number: bool
 
@@ -65,7 +65,7 @@ class Candidate(NamedTuple):
     """A column that may number people, or what was made of it; what a column ``apart`` determines alone is no fact."""
 
     column: str
-    codes: Stored
+    codes: AnyCodes
     made_by: str = ""
     apart: tuple[str, ...] = ()
     fewest_facts: int = 0
@@ -95,7 +95,7 @@ def _type_of(n_values: int) -> Any:
     return np.min_scalar_type(-max(n_values, 1))
 
 
-def sizes_of(codes: Stored) -> Codes:
+def sizes_of(codes: AnyCodes) -> Codes:
     """Count the rows of each code, first of the missing one, -1."""
     sizes = np.zeros(int(codes.max(initial=-1)) + 2, np.int64)
     for begin in range(0, len(codes), ROWS_PER_BLOCK):
@@ -128,7 +128,7 @@ def candidates_of(columns: Mapping[str, CodedColumn], settled: Collection[str] =
             yield each
 
 
-def _with_placeholder_missing(column: CodedColumn) -> Stored:
+def _with_placeholder_missing(column: CodedColumn) -> AnyCodes:
     """Return codes without the most frequent text if it stands for a missing one, such as *nobody*."""
     sizes = sizes_of(column.codes)[1:]
     if len(sizes) <= FEWEST_VALUES or types.is_numeric_dtype(column.distinct.dtype):
@@ -136,11 +136,11 @@ def _with_placeholder_missing(column: CodedColumn) -> Stored:
     others, most = np.sort(sizes)[-2:]
     if most < MOST_OF_A_PERSON * others:
         return column.codes
-    codes: Stored = np.where(column.codes == sizes.argmax(), column.codes.dtype.type(-1), column.codes)
+    codes: AnyCodes = np.where(column.codes == sizes.argmax(), column.codes.dtype.type(-1), column.codes)
     return codes
 
 
-def _repeats(codes: Stored) -> bool:
+def _repeats(codes: AnyCodes) -> bool:
     sizes = sizes_of(codes)[1:]
     return bool(FEWEST_VALUES <= len(sizes) <= MOST_DISTINCT * sizes.sum() and (sizes > 1).sum() >= FEWEST_VALUES)
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.columns.key_candidates import (
     ALMOST_AS_MANY,
+    AnyCodes,
     Candidate,
     Codes,
-    Stored,
     candidates_of,
     code_column,
     sizes_of,
@@ -121,7 +121,7 @@ def _strength(key: UnitKey) -> int:
 
 def _unit_key(
     candidate: Candidate,
-    others: dict[str, Stored],
+    others: dict[str, AnyCodes],
     kinds: dict[str, Any],
     people: Codes | None,
     most_rows: int,
@@ -170,7 +170,7 @@ def _is_measure(kind: Any, codes: Codes) -> bool:
     return kind_of_dtype(kind) in ("number", "datetime") and bool(codes.max() + 1 >= FEWEST_MEASURED)
 
 
-def _numbered(codes: Stored) -> Codes:
+def _numbered(codes: AnyCodes) -> Codes:
     """Return the codes numbered from 0 without those that do not occur, in their order; a missing one, -1, is first."""
     # The last place is that of -1.
     numbers: Codes = np.roll(np.cumsum(sizes_of(codes) > 0) - 1, -1)[codes]

@@ -21,7 +21,7 @@ from privacy_assets.disclosure.codes import Codes, Sides, WrittenSides
 from privacy_assets.disclosure.placed import Placed
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.people import pooled_people
-from privacy_assets.mpucc.preprocess import encode_columns, read_columns
+from privacy_assets.mpucc.preprocess import encode_columns
 from privacy_assets.storage.table import Table
 
 MOST_BINS: Final = 20
@@ -148,20 +148,13 @@ def pool_records(
     owners = pooled_people(people)
     found: list[_PooledColumn] = []
     unknown_values: UnknownValues = {}
-    problems = []
-    for name in columns:
-        # One column after the other, because values need more memory than codes.
-        both = {"original and control": {name: _joined(original[name], control[name])}, "synthetic": synthetic}
-        try:
-            read = read_columns(both, [name])
-        except InvalidTableError as error:
-            problems.append(str(error))
-            continue
-        (encoded,), shares = encode_columns(read, {}, {}, owners, invented)
+
+    def both_sides(name: str) -> dict[str, Any]:
+        return {"original and control": {name: _joined(original[name], control[name])}, "synthetic": synthetic}
+
+    for _, read, encoded, shares in encode_columns(columns, both_sides, owners, invented):
         unknown_values = {**unknown_values, **shares}
-        found.append(_PooledColumn.of(read[name], encoded))
-    if problems:
-        raise InvalidTableError(" ".join(problems))
+        found.append(_PooledColumn.of(read, encoded))
     too_many = [name for name, own in zip(columns, found, strict=True) if len(own.ranks) > MOST_VALUES]
     if too_many:
         raise InvalidTableError(

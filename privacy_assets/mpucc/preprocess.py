@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, po
 from privacy_assets.setting_checks import is_integer, require, require_flag
 from privacy_assets.storage.artifact import WRITTEN, Artifact
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.table import StoredTable, Table
+from privacy_assets.storage.table import ROWS_PER_BATCH, StoredTable, Table
 
 _UNIT_NAMES: Mapping[str, str] = {
     **{name.lower(): name for name in DATETIME_UNITS},
@@ -42,6 +42,7 @@ _UNIT_NAMES: Mapping[str, str] = {
     "n": "ns",
 }
 
+NO_PRECISION: Final[Mapping[str, Any]] = {}
 NumericPrecision = int | Mapping[str, int] | None
 DatetimePrecision = str | Mapping[str, str] | None
 
@@ -290,20 +291,12 @@ def preprocess(
     owners, kinds = pooled_people(people), {}
     each: dict[str, EncodedColumn] = {}
     unknown_values: UnknownValues = {}
-    problems = []
-    for name in columns:
-        # One column after the other, because values need more memory than codes.
-        try:
-            read = read_columns(frames, [name])
-        except InvalidTableError as error:
-            problems.append(str(error))
-            continue
-        kinds[name] = {table.kind for table in read[name]}
-        (each[name],), shares = encode_columns(read, decimals, units, owners, invented)
+    for name, read, encoded_column, shares in encode_columns(
+        columns, lambda _: frames, owners, invented, decimals, units
+    ):
+        kinds[name] = {table.kind for table in read}
+        each[name] = encoded_column
         unknown_values = {**unknown_values, **shares}
-        give_back_memory()
-    if problems:
-        raise InvalidTableError(" ".join(problems))
     _check_kinds(kinds, numeric_precision, "numeric_precision", ("number",), "numbers")
     _check_kinds(kinds, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
     joined = join_parts(each, groups)
@@ -445,30 +438,42 @@ def read_columns(frames: Mapping[str, Any], columns: Sequence[str]) -> dict[str,
 
 
 def encode_columns(
-    values: Mapping[str, list[ColumnValues]],
-    decimals: Mapping[str, int],
-    units: Mapping[str, str],
+    columns: Iterable[str],
+    frames_of: Callable[[str], Mapping[str, Any]],
     whose: NDArray[np.int64] | None,
     invented: Sequence[str],
-) -> tuple[list[EncodedColumn], dict[str, dict[str, Any]]]:
-    """Encode every column, and name the one that cannot be; also return the shares of unknown values by column.
+    decimals: Mapping[str, int] = NO_PRECISION,
+    units: Mapping[str, str] = NO_PRECISION,
+) -> Iterator[tuple[str, list[ColumnValues], EncodedColumn, UnknownValues]]:
+    """Read and encode one column after the other, because values need more memory than codes.
+
+    ``frames_of`` returns the tables of a column by name. Yields the column, its values in each table, its codes, and
+    the shares of unknown values, if it has some. What cannot be read is reported after all columns, at once; a column
+    that cannot be encoded is named.
 
     An invented column is encoded as if it had no value, because nobody knows its values, if at least nine in ten of its
     synthetic values are nobody's. Otherwise it is compared like any other column.
     """
-    encoded, unknown_values = [], {}
-    for name, tables in values.items():
+    problems: list[str] = []
+    for name in columns:
+        try:
+            tables = read_columns(frames_of(name), [name])[name]
+        except InvalidTableError as error:
+            problems.append(str(error))
+            continue
         try:
             column = encode_spelled(tables, decimals=decimals.get(name), unit=units.get(name))
         except InvalidTableError as error:
             raise InvalidTableError(f"Column {name!r}: {error}") from None
         shares = unknown_shares(tables, column, whose, may_be_invented=name in invented)
-        if shares is not None:
-            unknown_values[name] = shares
-            if shares["invented"]:
-                column = encode_column([without_values(len(table.codes)) for table in tables])
-        encoded.append(column)
-    return encoded, unknown_values
+        if shares is not None and shares["invented"]:
+            column = encode_column([without_values(len(table.codes)) for table in tables])
+        yield name, tables, column, {} if shares is None else {name: shares}
+        if len(tables[0].codes) > ROWS_PER_BATCH:
+            del tables
+            give_back_memory()
+    if problems:
+        raise InvalidTableError(" ".join(problems))
 
 
 def _as_decimals(value: object, setting: str) -> int:

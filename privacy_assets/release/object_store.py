@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pyarrow as pa
@@ -111,7 +111,10 @@ class ObjectStore:
             return None
         uri = path.read_text(encoding="utf-8").strip()
         if not is_in_store(uri):
-            raise ReleaseStoreError(f"{str(path)!r} has no address of an object store. Restore it.")
+            raise ReleaseStoreError(
+                f"{str(path)!r} has no address of an object store. Write it there, "
+                "or remove the file if the releases stay here."
+            )
         return cls.at(uri, str(path))
 
     @contextlib.contextmanager
@@ -126,11 +129,12 @@ class ObjectStore:
         manifest = files.pop(MANIFEST_FILE).read_bytes()
         verified = {each: own["sha256"] for each, own in json.loads(manifest)["files"].items()}
         begun: list[str] = []
-        problem: ReleaseStoreError | None = None
+        problem, n_left = cast("ReleaseStoreError | None", None), 0
         try:
             store, base = self._opened()
             for each, path in files.items():
-                if path.is_symlink() or verified.get(each, digest := _digest_of(path)) != digest:
+                # The signature and what it attests are not listed.
+                if path.is_symlink() or (each in verified and _digest_of(path) != verified[each]):
                     raise ReleaseStoreError(f"{each!r} is not the file that was verified.")
                 begun.append(f"{base}/{place}/{name}/{each}")
                 with path.open("rb") as file:
@@ -139,13 +143,13 @@ class ObjectStore:
             begun.append(f"{base}/{place}/{name}/{MANIFEST_FILE}")
             self._put(store, begun[-1], io.BytesIO(manifest))
         except ReleaseStoreError as error:
-            problem = error
+            problem, n_left = error, self._removed(begun)
         except BaseException:
-            if not self._removed(begun):
+            n_left = self._removed(begun)
+            if not n_left:
                 raise
             problem = ReleaseStoreError("The upload was interrupted.")
         if problem is not None:
-            n_left = self._removed(begun)
             there = f"{n_left} objects below {self.address_of(place, name)} could not be removed; if {MANIFEST_FILE} "
             left = f"{there}is among them, remove it, and without it they are not a release. " if n_left else ""
             raise ReleaseStoreError(

@@ -159,11 +159,15 @@ class StoredTable:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the rows of the files in order, `ROWS_PER_BATCH` at a time."""
         names = list(self._names) if columns is None and self._names is not None else columns
+        # These are not in the files.
+        assert not self._more.keys() & set(self.columns if names is None else names)  # noqa: S101
         for batch in memory_given_back(self._arrow_batches(names)):
             yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
 
     def has_missing(self, name: str) -> bool:
-        """Whether a value of a column in the files is missing, as their footers say."""
+        """Whether a value of a column is missing; of one in the files, as their footers say."""
+        if name in self._more:
+            return bool(self._more[name].isna().any())
         place = self.schema.names.index(name)
         groups = [footer.row_group(each) for footer in self._footers for each in range(footer.num_row_groups)]
         counts = [group.column(place).statistics for group in groups]

@@ -85,6 +85,11 @@ def test_one_more_column_is_in_memory(tmp_path):
         assert list(found.columns) == [*table.columns, "person"]
         assert "person" not in each
         assert fingerprint_of(found) == fingerprint(table.assign(person=people.to_numpy()))
+        assert not has_missing(found, "person") and has_missing(
+            with_column(each, "flag", people.where(people > 0)), "flag"
+        )
+    with pytest.raises(AssertionError):
+        next(found.batches())
 
 
 def test_columns_left_out_or_converted_are_those_of_the_frame(tmp_path, few_at_once):
