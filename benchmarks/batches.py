@@ -1,7 +1,7 @@
 """The anonymized side in batches: peak memory, CPU seconds by step, and both next to those of the frame.
 
-A directory of Parquet files of generated people is admitted by its contract, coded, cut into classes, labeled, written
-in parts, read back and measured: `anonymize_dataset`. Each size runs in a separate process, because a peak includes the
+A directory of Parquet files of generated people is admitted by its contract, cut into classes, labeled, measured,
+written in parts and read back: `anonymize_dataset`. Each size runs in a separate process, because a peak includes the
 memory that a process keeps. With ``--frame-rows``, the same table is also read at once and anonymized by `anonymize`.
 
     python benchmarks/batches.py --rows 1000000 --frame-rows 1000000
@@ -25,7 +25,7 @@ from measurements import Measurements, add_json_option
 from memory import OwnPeak, peak_mib, start_peak
 
 from privacy_assets import TableContract, anonymize, anonymize_dataset
-from privacy_assets.anonymization import batches
+from privacy_assets.anonymization import anonymize as cuts
 from privacy_assets.anonymization import dataset as steps
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -76,11 +76,12 @@ def run_in_batches(source: Path, target: Path) -> None:
     """Run `anonymize_dataset`, with the CPU seconds of each of its steps."""
     seconds: dict[str, float] = {}
     for name, owner, function in (
-        ("admit and code", steps, "code_dataset"),
-        ("cut and label", steps, "anonymize_coded"),
+        ("admit", steps, "admit_parquet"),
+        ("cut and label", steps, "anonymize_with"),
+        ("measure", steps, "_measured"),
         ("write parts", steps, "write_parts"),
-        ("read back and measure", steps, "_measured_again"),
-        ("of it cut", batches, "cut_table"),
+        ("read back", steps, "_require_same"),
+        ("of it cut", cuts, "cut_table"),
     ):
         setattr(owner, function, partial(timed, seconds, name, getattr(owner, function)))
     found = anonymize_dataset(source, target, CONTRACT, k=K)

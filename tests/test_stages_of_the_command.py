@@ -96,7 +96,7 @@ def test_a_check_names_the_column_that_numbers_other_people(folder, capsys, plac
 
 
 @pytest.mark.parametrize("oldest", [59, 130])
-def test_a_directory_is_checked_in_batches_as_its_table_is(folder, capsys, oldest):
+def test_a_directory_is_checked_as_its_table_is(folder, capsys, oldest):
     table = people(300, 0)
     table.loc[299, "age"] = oldest
     table.to_parquet("whole.parquet", index=False)

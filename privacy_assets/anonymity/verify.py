@@ -7,7 +7,7 @@ the table would find them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp
 from typing import Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.divided_measures import measure_by
-from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, RowsByClass, group_by_class
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows_of, read_column
@@ -26,7 +26,6 @@ from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.storage.coded_columns import CodedColumn, unload
 from privacy_assets.storage.table import Table
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
@@ -89,11 +88,12 @@ def verify_anonymity(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
     grouped, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
-    if engine is None or not _can_divide(engine, [values[name] for name in roles["sensitive"]]):
-        return measure_codes(group_by_class(*grouped), values, roles["quasi_identifiers"], subject, recursive_l)
-    person = None if subject is None else values.pop(subject).exact[0]
-    coded = [column.coded(recursive_l) for column in values.values()]
-    found = measure_by(engine, *grouped, coded, person)
+    person, n_people = (None, 0) if subject is None else values.pop(subject).exact
+    coded = (column.coded(recursive_l) for column in values.values())
+    if engine is None or not _can_divide(engine, list(values.values())):
+        found = measure_all(group_by_class(*grouped), coded, person, n_people)
+    else:
+        found = measure_by(engine, *grouped, list(coded), person)
     return _report(found, values, roles["quasi_identifiers"], subject)
 
 
@@ -101,19 +101,6 @@ def _can_divide(engine: Engine, sensitive: Sequence[MeasuredColumn]) -> bool:
     """Return whether the counts of the values, which every task receives, are fewer than the rows of a task."""
     most = max((len(column.values.distinct) for column in sensitive), default=0)  # noqa: PD011 - not of pandas
     return engine.rows_per_task is not None and most < engine.rows_per_task
-
-
-def measure_codes(
-    classes: RowsByClass,
-    values: dict[str, MeasuredColumn],
-    quasi_identifiers: tuple[str, ...],
-    subject: str | None,
-    recursive_l: int,
-) -> AnonymityReport:
-    """Measure a table in codes: its rows by class, and its other columns."""
-    person, n_people = (None, 0) if subject is None else values.pop(subject).exact
-    found = measure_all(classes, (column.coded(recursive_l) for column in values.values()), person, n_people)
-    return _report(found, values, quasi_identifiers, subject)
 
 
 def _report(
@@ -293,29 +280,3 @@ def check_roles(table: Table, roles: Mapping[str, Sequence[str]]) -> None:
         )
     if len(table) == 0:
         raise InvalidTableError("The table has no rows. Expected at least one row; an empty table has no classes.")
-
-
-def verify_coded(
-    columns: Mapping[str, CodedColumn],
-    quasi_identifiers: Sequence[str],
-    sensitive: Sequence[str] = (),
-    *,
-    subject: str | None = None,
-    recursive_l: int = LARGEST_RECURSIVE_L,
-) -> AnonymityReport:
-    """Measure a table as `verify_anonymity` does the same table in a frame; names and a row are not checked here."""
-    labels = [columns[name] for name in quasi_identifiers]
-    values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
-    grouped = group_rows_of(((column.codes, len(column.distinct)) for column in labels), len(labels[0]))
-    for column in labels:
-        unload(column.codes)
-    classes = group_by_class(*grouped)
-    del grouped
-    return measure_codes(classes, values, tuple(quasi_identifiers), subject, recursive_l)
-
-
-def _measured(column: CodedColumn, name: str) -> MeasuredColumn:
-    """Read the distinct values, and give each row the code of its value."""
-    read = MeasuredColumn.read(column.distinct, f"Column {name!r}")
-    values = read.values  # noqa: PD011 - not of pandas
-    return replace(read, values=replace(values, codes=column.translated(values.codes.astype(np.int32))))

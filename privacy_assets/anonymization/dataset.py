@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from privacy_assets.anonymity.report import AnonymityReport
-from privacy_assets.anonymity.verify import verify_coded
+from privacy_assets.anonymity.report import AnonymityReport, ClassSizes
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.anonymized_table import roles_of
-from privacy_assets.anonymization.batches import anonymize_coded
+from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
     Bounds,
@@ -26,25 +26,22 @@ from privacy_assets.anonymization.settings import (
     diversities,
     spread,
 )
-from privacy_assets.columns.masks import ReleaseModel, ValueSet, columns_of
-from privacy_assets.contract.batches import BatchAdmission
+from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.contract.column_admission import admit_parquet
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer, local_path, require
-from privacy_assets.storage.arrow_frames import as_frame
-from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
 from privacy_assets.storage.durable_files import sync_directory, temporary_sibling
-from privacy_assets.storage.fingerprint import BatchFingerprint
-from privacy_assets.storage.memory import give_back_memory, memory_given_back, memory_of_the_system
-from privacy_assets.storage.parquet_dataset import ROWS_PER_BATCH, ParquetDataset, open_parquet_dataset
+from privacy_assets.storage.memory import give_back_memory, memory_of_the_system
+from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, WrittenParts, write_parts
+from privacy_assets.storage.table import StoredTable, batches_of, fingerprint_of
 
 __all__ = ["AnonymizedDataset", "anonymize_dataset"]
 
 NOTHING = "Nothing was anonymized."
-ROWS_READ_BACK = 2**16
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +59,7 @@ class AnonymizedDataset(ShowsFigures):
     model : ReleaseModel
         How each released column constrains the original.
     anonymity : AnonymityReport
-        What was measured on the parts as read back; it counts records.
+        What was measured on these rows; it counts records.
     stats, settings : dict
         As in `Anonymization`.
     classes : DataFrame
@@ -106,7 +103,7 @@ def anonymize_dataset(
 
     The contract gives the roles: quasi-identifiers are generalized by `anonymize` with the method "mondrian", classes
     count people if there is a person column, and direct identifiers are removed. The rows are those that `anonymize`
-    releases of the whole table, in the same order. They are written, read back, compared and measured, and then appear
+    releases of the whole table, in the same order. They are measured, written, read back and compared, and then appear
     at once. No policy is applied: `build_release_definitions` does that.
 
     Parameters
@@ -114,10 +111,9 @@ def anonymize_dataset(
     source : str or Path
         A directory of Parquet files with one schema; directories in it named ``column=value`` are columns of text.
     directory : str or Path
-        The new directory; it must not exist. While it is made, codes of the rows are stored next to it, in files
-        without a name.
+        The new directory; it must not exist. While it is made, columns are stored next to it, in files without a name.
     contract : TableContract
-        Its checks must decide on each value by itself.
+        With checks of the whole table, or more than 256 columns, the table is read into memory.
     k, criterion, normalize, l_diversity, t_closeness, max_suppression, bounds, seed, n_threads, progress
         As in `anonymize`.
     rows_per_part : int
@@ -131,8 +127,7 @@ def anonymize_dataset(
 
     Notes
     -----
-    Memory: the codes are on disk, and the distinct values of each column in memory; see ``docs/scale.md``. Several
-    continuous columns with a different value in each row therefore need as much memory as in a frame.
+    Memory: a few columns at a time, and codes of the quasi-identifiers; see ``docs/scale.md``.
     """
     source, directory = local_path(source, "source"), local_path(directory, "directory")
     require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)
@@ -159,75 +154,46 @@ def anonymize_dataset(
     temporary = temporary_sibling(directory)
     try:
         with memory_of_the_system():
-            columns = code_dataset(dataset, contract, directory.parent)
+            table = admit_parquet(contract, dataset, directory.parent, progress).table
             give_back_memory()
-            found = anonymize_coded(columns, settings, n_threads=n_threads, progress=progress, with_tree=False)
-            del columns
+            found = anonymize_with(table, settings, n_threads=n_threads, progress=progress, directory=directory.parent)
+            del table
             give_back_memory()
-            written = write_parts(temporary, memory_given_back(found.batches(ROWS_PER_BATCH)), rows_per_part)
-            # The rows and labels are freed before the parts are measured.
-            model, stats, described, classes = found.model, found.stats, found.settings, found.classes
-            del found
+            report = _measured(found)
             give_back_memory()
-            report = _measured_again(temporary, written, model, classes, stats, settings)
+            written = write_parts(temporary, batches_of(found.table, list(found.table.columns)), rows_per_part)
+            _require_same(temporary, written, found)
         temporary.rename(directory)
         sync_directory(directory.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return AnonymizedDataset(directory, written.rows, written.fingerprint, model, report, stats, described, classes)
+    return AnonymizedDataset(
+        directory, written.rows, written.fingerprint, found.model, report, found.stats, found.settings, found.classes
+    )
 
 
-def code_dataset(
-    dataset: ParquetDataset, contract: TableContract, directory: Path, rows_per_batch: int = ROWS_PER_BATCH
-) -> dict[str, CodedColumn]:
-    """Admit a dataset by its contract and code its columns, batch by batch, in files in a directory."""
-    admission = BatchAdmission(contract)
-    is_broken = False
-    with ColumnCoder(directory) as coder:
-        for frame in memory_given_back(dataset.frames(rows_per_batch)):
-            batch = admission.add(frame)
-            # Values that could not be converted are missing, and a table with such values is refused at the end.
-            is_broken = is_broken or admission.has_failures
-            if not is_broken:
-                coder.add(batch)
-        admission.finish()
-        return dict(coder.finish())
-
-
-def _measured_again(
-    directory: Path,
-    written: WrittenParts,
-    model: ReleaseModel,
-    classes: pd.DataFrame,
-    stats: Mapping[str, Any],
-    settings: AnonymizeSettings,
-) -> AnonymityReport:
-    """Read the parts back, compare them with what was written, and measure them from outside."""
-    dataset = open_parquet_dataset(directory)
-    content = BatchFingerprint(dataset.schema)
-    labels = [label for name in settings.quasi_identifiers for label in columns_of(model.masks[name])]
-    measured = [*labels, *settings.sensitive]
-    masks = [model.masks[name] for name in settings.quasi_identifiers]
-    # Nearly every class may have a different set. If two sets had the same hash, there would be fewer classes.
-    sets = [mask.column for mask in masks if isinstance(mask, ValueSet)]
-    with ColumnCoder(directory.parent, hashed=sets) as coder:
-        for batch in memory_given_back(dataset.batches(ROWS_READ_BACK)):
-            content.update(batch)
-            coder.add(as_frame(pa.Table.from_batches([batch.select(measured)])))
-        columns = coder.finish()
-    give_back_memory()
-    report = verify_coded(columns, labels, settings.sensitive)
-    sizes = np.sort(classes["rows"].to_numpy())
-    is_same = (report.n_rows, report.n_classes, report.k) == (int(sizes.sum()), len(sizes), int(sizes[0]))
-    if (
-        content.hexdigest() != written.fingerprint
-        or not is_same
-        or any(
-            report.sensitive[name].l_distinct != stats["sensitive"][name]["distinct_l"] for name in settings.sensitive
-        )
-    ):
+def _measured(found: Anonymization) -> AnonymityReport:
+    """Measure the rows to release from outside, and compare them with what the anonymization says of them."""
+    names, sensitive = found.settings["quasi_identifiers"], found.settings["sensitive"]
+    labels = [label for name in names for label in columns_of(found.model.masks[name])]
+    report = verify_anonymity(found.table, labels, sensitive)
+    sizes = found.classes["rows"].to_numpy()
+    is_same = (report.n_classes, report.class_sizes) == (len(sizes), ClassSizes.of(sizes))
+    stated = found.stats["sensitive"]
+    if not is_same or any(report.sensitive[name].l_distinct != stated[name]["distinct_l"] for name in sensitive):
         raise InvalidTableError(
-            "The parts as read back differ from those that were written, or have other classes. Nothing was kept; "
-            "check the disk, and anonymize again."
+            "The anonymized rows have other classes than those that were made. Nothing was kept; check the disk, and "
+            "anonymize again."
         )
     return report
+
+
+def _require_same(directory: Path, written: WrittenParts, found: Anonymization) -> None:
+    """Read the parts back, and compare them with the rows that were measured."""
+    with ExitStack() as stack:
+        parts = StoredTable([stack.enter_context((directory / name).open("rb")) for name in written.names])
+    if not parts.fingerprint == written.fingerprint == fingerprint_of(found.table):
+        raise InvalidTableError(
+            "The parts as read back differ from the rows that were measured. Nothing was kept; check the disk, and "
+            "anonymize again."
+        )

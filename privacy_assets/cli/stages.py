@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from privacy_assets.cli.related import (
     add_children,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privacy_assets.contract.contract import TableContract
-    from privacy_assets.disclosure.declared_unit import UnitExamination
 
 NO_RELEASE = "This is not a release: only the gate of a release in Dagster applies a policy and writes one."
 RELEASED_SUFFIXES = (".parquet", ".csv")
@@ -133,9 +132,11 @@ def run_draft(chosen: argparse.Namespace) -> int:
 
 def run_check(chosen: argparse.Namespace) -> int:
     """Check a table against its contract, or related tables against theirs."""
+    from privacy_assets.contract.column_admission import admit_parquet
     from privacy_assets.contract.related import PEOPLE
     from privacy_assets.disclosure.declared_unit import decide_on_unit, examine_unit
     from privacy_assets.errors import ContractError
+    from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
     contract, source, children = _contract(chosen.contract)
     if children or chosen.child:
@@ -149,10 +150,12 @@ def run_check(chosen: argparse.Namespace) -> int:
     broken, n_records, unit = None, 0, None
     try:
         if chosen.table.is_dir():
-            n_records, examined = _check_in_batches(contract, chosen.table)
+            progress = Progress()
+            checked = admit_parquet(contract, open_parquet_dataset(chosen.table), progress=progress.tell).checked
+            progress.end()
         else:
             checked = contract.check(_read(chosen.table, source))
-            n_records, examined = len(checked), examine_unit(checked, contract)
+        n_records, examined = len(checked), examine_unit(checked, contract)
         unit = decide_on_unit({"the table": examined}, contract)
     except ContractError as error:
         broken = error
@@ -171,28 +174,6 @@ def run_check(chosen: argparse.Namespace) -> int:
     said += [unit.advice] if unit is not None and unit.advice else []
     _print(chosen, figures, said)
     return 0 if is_admitted else 1
-
-
-class _Admitted(NamedTuple):
-    n_rows: int
-
-
-def _check_in_batches(contract: "TableContract", directory: Path) -> "tuple[int, UnitExamination]":
-    """Check a directory of Parquet files batch by batch, and return its number of rows, and whose they are."""
-    from privacy_assets.contract.batches import BatchAdmission
-    from privacy_assets.disclosure.declared_unit import examine_unit_in_batches
-    from privacy_assets.storage.parquet_dataset import open_parquet_dataset
-
-    admission, progress, n_rows = BatchAdmission(contract), Progress(), 0
-    for batch in open_parquet_dataset(directory).frames():
-        admission.add(batch)
-        n_rows += len(batch)
-        progress.tell(_Admitted(n_rows))
-    progress.end()
-    admission.finish()
-    again = BatchAdmission(contract)
-    checked = (again.check(batch) for batch in open_parquet_dataset(directory).frames())
-    return n_rows, examine_unit_in_batches(checked, n_rows, contract)
 
 
 def run_assess(chosen: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
     problems: dict[str, int] = {}
     broken: dict[str, int] = {}
     for place, column in enumerate(columns):
-        key = _key_of(seed, place)
+        key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
         try:
             own = _hash_cells(column, key.hex()[:16])
         except TypeError:
@@ -30,8 +30,10 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
         except UnicodeEncodeError:
             broken[str(column.name)] = sum(_is_broken(value) for value in column)
             continue
-        for rows in _blocks(n_rows):
-            _add(total[rows], own[rows], key)
+        for begin in range(0, n_rows, ROWS_PER_BLOCK):
+            rows = slice(begin, begin + ROWS_PER_BLOCK)
+            keyed = own[rows] ^ np.uint64(int.from_bytes(key[8:16], "little"))
+            total[rows] = _mix(np.bitwise_xor(total[rows], keyed, dtype=np.uint64))
     if problems:
         raise InvalidTableError(
             f"Columns have values that cannot be compared, such as lists, counted by column: {problems}. Expected "
@@ -46,36 +48,6 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             "out. Nothing was anonymized."
         )
     return total
-
-
-def hash_coded_rows(
-    columns: Iterable[tuple[pd.Series[Any], Callable[[int, int], NDArray[Any]]]], n_rows: int, seed: int
-) -> NDArray[np.uint64]:
-    """Hash rows as `hash_rows` does, from the distinct values of each column and the codes of its rows.
-
-    The codes of rows from ``begin`` to ``stop`` are those that ``codes(begin, stop)`` returns.
-    """
-    total = np.zeros(n_rows, np.uint64)
-    for place, (distinct, codes) in enumerate(columns):
-        key = _key_of(seed, place)
-        hash_of = _hash_cells(distinct, key.hex()[:16])
-        for rows in _blocks(n_rows):
-            _add(total[rows], hash_of[codes(rows.start, rows.stop)], key)
-    return total
-
-
-def _key_of(seed: int, place: int) -> bytes:
-    return hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(begin, min(begin + ROWS_PER_BLOCK, n_rows)) for begin in range(0, n_rows, ROWS_PER_BLOCK))
-
-
-def _add(total: NDArray[np.uint64], own: NDArray[np.uint64], key: bytes) -> None:
-    """Add the hashes of the cells of a column to those of rows."""
-    keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
-    total[:] = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:

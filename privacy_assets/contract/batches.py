@@ -8,8 +8,6 @@ from typing import Any, Final
 import pandas as pd
 import pandera.pandas as pa
 
-from privacy_assets.columns.distinct_values import DistinctValues
-from privacy_assets.columns.spelling import keys_of_rows
 from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
 from privacy_assets.contract.conversion import convert, zones_of
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
@@ -47,21 +45,12 @@ class BatchAdmission:
         self._lost: dict[str, Counter[str]] = {name: Counter() for name in contract.columns}
         self._checked: Counter[tuple[str, str]] = Counter()
         self._zones: dict[str, Counter[object]] = {name: Counter() for name in contract.columns}
-        self._people = DistinctValues()
 
-    def add(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Check and convert the next rows, as `TableContract.admit` does; nothing is admitted before `finish`.
+    def check(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Check and convert the next rows, as `TableContract.check` does; their violations are counted.
 
         All batches must have the same columns, and at least one of the contract.
         """
-        result = self.check(batch)
-        keys = list(self._contract.person_columns)
-        if keys and set(keys) <= set(result.columns):
-            result[self._contract.person] = self._people.add(keys_of_rows(result[keys]))
-        return result[[name for name in self._contract.admitted_columns if name in result.columns]]
-
-    def check(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Check and convert the next rows like `add`; return all of their columns, with persons unchanged."""
         self._check_shape(batch)
         converted = {}
         for name in self._contract.columns:
@@ -102,18 +91,6 @@ class BatchAdmission:
     def mixed_columns(self) -> set[str]:
         """Columns with times of several zones, so that none of their values can be converted."""
         return {name for name, zones in self._zones.items() if len(zones) > 1}
-
-    @property
-    def has_failures(self) -> bool:
-        """Whether `finish` will refuse the rows so far, for another reason than columns without values."""
-        own = (count for lost in self._lost.values() for check, count in lost.items() if check != ALL_MISSING)
-        return bool(self._shape or self._checked or any(own))
-
-    def finish(self) -> None:
-        """Decide on all rows; all violations are counted by column and check."""
-        failures = self.losses() + self.check_failures()
-        if failures:
-            raise refusal(self._contract, failures)
 
     def losses(self) -> list[Failure]:
         """Return the problems of the columns, and the values that could not be converted, by column and check."""

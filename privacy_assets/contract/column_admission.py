@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pandas as pd
 
@@ -18,9 +18,14 @@ from privacy_assets.contract.batches import refusal
 from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
 from privacy_assets.contract.conversion import convert
 from privacy_assets.contract.rules import broken_rules
+from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.storage.column_files import ColumnFiles, groups_of_columns
 from privacy_assets.storage.memory import give_back_memory, memory_given_back
+from privacy_assets.storage.parquet_dataset import ParquetDataset
 from privacy_assets.storage.table import StoredTable, Table
+
+MOST_COLUMNS: Final = 256
+"""Each column takes the time to find it among all, so a table of more is read as a frame."""
 
 
 class AdmittedColumns(NamedTuple):
@@ -30,10 +35,39 @@ class AdmittedColumns(NamedTuple):
     checked: pd.DataFrame | ColumnFiles
 
 
-def needs_frame(contract: TableContract) -> bool:
-    """Whether checks of a contract need all columns of a row at once."""
+def needs_frame(contract: TableContract, names: Sequence[str]) -> bool:
+    """Whether checks of a contract need all columns of a row at once, or a table of these columns is read at once."""
     checks = chain.from_iterable(column.checks for column in contract.schema.columns.values())
-    return bool(contract.schema.checks or contract.schema.unique or any(check.groupby is not None for check in checks))
+    of_frames = contract.schema.checks or contract.schema.unique or any(check.groupby is not None for check in checks)
+    return bool(of_frames) or not len(set(names)) == len(names) <= MOST_COLUMNS
+
+
+def admit_frame(contract: TableContract, table: pd.DataFrame) -> AdmittedColumns:
+    """Admit a table that is in memory."""
+    checked = contract.check(table)
+    return AdmittedColumns(contract.with_people(checked), checked)
+
+
+def admit_parquet(
+    contract: TableContract,
+    dataset: ParquetDataset,
+    directory: Path | None = None,
+    progress: Callable[[StageProgress], None] | None = None,
+) -> AdmittedColumns:
+    """Admit Parquet files a few columns at a time, or at once if the contract needs it; see `admit_columns`."""
+    names, n_read = dataset.schema.names, 0
+    if needs_frame(contract, names):
+        return admit_frame(contract, dataset.read())
+
+    def read(some: list[str]) -> pd.DataFrame:
+        nonlocal n_read
+        columns = dataset.read_unchanged(some)
+        n_read += len(some)
+        if progress is not None:
+            progress(StageProgress("columns", n_read, len(names)))
+        return columns
+
+    return admit_columns(contract, names, dataset.n_rows, read, directory)
 
 
 def admit_columns(
@@ -50,7 +84,7 @@ def admit_columns(
     contract : TableContract
         One that does not need a frame (`needs_frame`).
     names : sequence of str
-        The columns, which are distinct.
+        The columns.
     n_rows : int
         The number of rows.
     read : function

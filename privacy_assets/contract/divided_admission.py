@@ -139,17 +139,17 @@ class DividedAdmission:
         return AdmittedRows(contract.with_people(frame), frame)
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
-        with ColumnCoder() as coder:
-            for counts, rows in _read(answers):
-                if counts is not None:
-                    self._admission.include(counts)
-                if rows is not None:
-                    typed = {
-                        str(name): column.astype("Int64") if name in self._hashed else _typed(column, types[str(name)])
-                        for name, column in rows.items()
-                    }
-                    coder.add(pd.DataFrame(typed))
-            return dict(coder.finish())
+        coder = ColumnCoder()
+        for counts, rows in _read(answers):
+            if counts is not None:
+                self._admission.include(counts)
+            if rows is not None:
+                typed = {
+                    str(name): column.astype("Int64") if name in self._hashed else _typed(column, types[str(name)])
+                    for name, column in rows.items()
+                }
+                coder.add(pd.DataFrame(typed))
+        return dict(coder.finish())
 
     def _place_of_check(self, failure: Failure) -> tuple[int, int]:
         """Return the position of a failure in a refusal of the whole table."""
@@ -166,13 +166,12 @@ class DividedAdmission:
 
 def gather_rows(answers: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows that workers sent unchanged, sorted by their values, missing ones last."""
-    n_rows = 0
-    with ColumnCoder() as coder:
-        for _, rows in _read(answers):
-            if rows is not None:
-                coder.add(rows)
-                n_rows += len(rows)
-        coded = coder.finish()
+    n_rows, coder = 0, ColumnCoder()
+    for _, rows in _read(answers):
+        if rows is not None:
+            coder.add(rows)
+            n_rows += len(rows)
+    coded = coder.finish()
     return _in_order(coded, list(coded), n_rows)
 
 

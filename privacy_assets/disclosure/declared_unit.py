@@ -6,7 +6,7 @@ decides on recorded findings by the current contract.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -33,9 +33,6 @@ DOUBT_CHECK: Final = "nothing_suggests_other_people_than_declared"
 MOST_REPEATED: Final = 0.05
 """Share of the rows in which a number, an e-mail address or a phone number may repeat if each person has one row."""
 MOST_TEXTS: Final = 500
-MOST_AT_ONCE: Final = 1_000_000
-"""Rows that are examined together; of larger tables in batches about `ROWS_DRAWN` for each column."""
-ROWS_DRAWN: Final = 50_000
 NUMBERS: Final = EMAIL | OF_PEOPLE | {"whole numbers", "identification codes", "UUIDs", "digests"}
 MOST_NAMED: Final = 3
 MOST_FINDINGS: Final = 20
@@ -163,26 +160,6 @@ def find_other_people(
     If each row is a person, direct ``identifiers`` whose numbers repeat contradict that, too.
     """
     return tuple(_of_people(table, persons, identifiers) if persons else _of_rows(table, identifiers))
-
-
-def examine_unit_in_batches(batches: Iterable[pd.DataFrame], n_rows: int, contract: TableContract) -> UnitExamination:
-    """Examine the converted rows of a table larger than memory.
-
-    Of more than a million rows, all rows of some values of each column are compared. Then numbers that hide in parts of
-    codes, pairs, links and orders are not found, and neither are units with few values, such as 100 schools.
-    """
-    if n_rows <= MOST_AT_ONCE:
-        return examine_unit(pd.concat(batches, ignore_index=True), contract)
-    drawn: dict[str, list[pd.DataFrame]] = {name: [] for name in contract.columns if name not in contract.weights}
-    for batch in batches:
-        for name, parts in drawn.items():
-            hashes = pd.util.hash_pandas_object(batch[name].astype(str), index=False)
-            parts.append(batch[(hashes % (n_rows // ROWS_DRAWN) == 0).to_numpy()])
-    tables = {name: pd.concat(parts, ignore_index=True) for name, parts in drawn.items()}
-    examined = {name: examine_unit(own, contract).findings for name, own in tables.items() if len(own)}
-    whole = {name: {name, " + ".join(contract.person_columns)} for name in examined}
-    found = [each for name, own in examined.items() for each in own if each.column in whole[name]]
-    return UnitExamination(contract.person_columns, contract.weights, tuple(dict.fromkeys(found)))
 
 
 def decide_on_unit(

@@ -15,7 +15,6 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
-from privacy_assets.contract.column_admission import needs_frame
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import rules_on, violations
@@ -106,7 +105,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             if isinstance(source, SparkSource):
                 jobs = f"{release.name} source"
                 admitted, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
-            elif isinstance(source, TableFile) and not needs_frame(release.contract):
+            elif isinstance(source, TableFile):
                 directory = storage.private_tables.base_path
                 make_private_directory(directory)
                 admitted, checked = source.admit(release.contract, storage.partition_key, directory)

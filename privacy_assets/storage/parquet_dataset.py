@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -96,14 +97,26 @@ class ParquetDataset:
                     break
                 yield batch
 
-    def frames(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pd.DataFrame]:
+    def frames(self, rows_per_batch: int) -> Iterator[pd.DataFrame]:
         """Yield the rows as frames whose dtypes do not depend on which values are missing in a batch."""
-        for batch in self.batches(rows_per_batch):
-            yield as_frame(pa.Table.from_batches([batch]))
+        return (as_frame(pa.Table.from_batches([batch])) for batch in self.batches(rows_per_batch))
 
     def read(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return all rows, of some columns or all."""
         return as_frame(pa.Table.from_batches(self.batches(names=names), schema=self._schema_of(names)))
+
+    def read_unchanged(self, names: list[str]) -> pd.DataFrame:
+        """Return some columns; if they cannot be read, refuse the table in the words of all of them."""
+        with suppress(InvalidTableError):
+            frame = self.read(names)
+            self.require_unchanged()
+            return frame
+        self.require_unchanged()
+        for _ in self.batches():
+            pass  # A damaged part is found without the memory of a frame.
+        frame = self.read()[names]
+        self.require_unchanged()
+        return frame
 
     def _schema_of(self, names: Sequence[str] | None) -> pa.Schema:
         return self.schema if names is None else pa.schema([self.schema.field(name) for name in names])

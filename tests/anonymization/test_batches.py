@@ -1,20 +1,20 @@
-import numpy as np
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.anonymity.verify import verify_anonymity, verify_coded
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization import release as release_module
 from privacy_assets.anonymization.anonymize import anonymize_with
-from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.settings import AnonymizeSettings, diversities, spread
-from privacy_assets.columns import row_hashes
 from privacy_assets.columns.masks import columns_of
-from privacy_assets.columns.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.storage.coded_columns import ColumnCoder
+from privacy_assets.storage import table as stored_table
+from privacy_assets.storage.table import fingerprint_of, frame_of, store
 from tests.examples import examples
-from tests.mixed_tables import POOLS, UNREACHABLE
+from tests.mixed_tables import POOLS, UNREACHABLE, through_parquet
 
 KINDS = sorted(set(POOLS) - {"missing", "date"})
 SETTINGS = {
@@ -28,11 +28,9 @@ SETTINGS = {
 }
 
 
-def coded(table, rows_per_batch):
-    with ColumnCoder() as coder:
-        for begin in range(0, len(table), rows_per_batch):
-            coder.add(table.iloc[begin : begin + rows_per_batch].reset_index(drop=True))
-        return coder.finish()
+def stored(table, rows_per_batch, directory):
+    begins = range(0, len(table), rows_per_batch)
+    return store((table.iloc[begin : begin + rows_per_batch] for begin in begins), directory)
 
 
 @st.composite
@@ -47,7 +45,8 @@ def tables(draw):
         )
     columns["person"] = draw(st.lists(st.integers(0, 9), min_size=n_rows, max_size=n_rows))
     columns["ill"] = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n_rows, max_size=n_rows))
-    return pd.DataFrame(columns)
+    # In the dtypes that storage gives back.
+    return through_parquet(pd.DataFrame(columns))
 
 
 def settings_for(table, **own):
@@ -68,70 +67,42 @@ def settings_for(table, **own):
 
 @settings(max_examples=examples(120), deadline=None)
 @given(tables(), st.sampled_from(sorted(SETTINGS)), st.integers(1, 9), st.integers(1, 9))
-def test_a_table_in_batches_is_anonymized_as_the_frame_is(table, which, rows_read, rows_released):
-    own = settings_for(table, **SETTINGS[which])
-    columns = coded(table, rows_read)
+def test_a_table_in_batches_is_anonymized_as_the_frame_is(tmp_path_factory, table, which, rows_read, rows_released):
+    own, directory = settings_for(table, **SETTINGS[which]), tmp_path_factory.getbasetemp()
+    columns = stored(table, rows_read, directory)
     try:
         expected = anonymize_with(table, own)
     except InvalidSettingError as error:
         with pytest.raises(InvalidSettingError) as raised:
-            anonymize_coded(columns, own)
+            anonymize_with(columns, own, directory=directory)
         assert str(raised.value) == str(error)
         assert str(error).startswith(UNREACHABLE)
         return
-    found = anonymize_coded(columns, own)
-    released = pd.concat([batch.astype(object) for batch in found.batches(rows_released)], ignore_index=True)
-    pd.testing.assert_frame_equal(released, expected.table.astype(object))
-    types = expected.table.dtypes.to_dict()
-    if which != "centroid":
-        # Batches have no categories in common.
-        texts = {label for name in own.quasi_identifiers for label in (name, f"{name}_values")}
-        types |= {name: pd.Series(["text"]).dtype for name in texts & set(types)}
-    assert next(found.batches(rows_released)).dtypes.to_dict() == types
-    assert (found.model, found.stats, found.settings) == (expected.model, expected.stats, expected.settings)
-    assert found.tree == expected.tree
-    pd.testing.assert_frame_equal(found.classes, expected.classes)
-    assert found.records.tolist() == expected.members["row"].tolist()
-    assert found.class_of_row.tolist() == expected.members["class"].tolist()
-    if which == "centroid":
-        return
-    labels = [name for mask in own.quasi_identifiers for name in columns_of(expected.model.masks[mask])]
-    report = verify_coded(coded(expected.table, rows_released), labels, ["ill"])
-    assert report == verify_anonymity(expected.table, labels, ["ill"])
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(tables(), st.integers(1, 5))
-def test_measures_of_coded_columns_are_those_of_the_frame(table, rows_per_batch):
-    names = [name for name in table.columns if name not in ("person", "ill")]
-    found = verify_coded(coded(table, rows_per_batch), names[:1], [*names[1:], "ill"], subject="person")
-    assert found == verify_anonymity(table, names[:1], [*names[1:], "ill"], subject="person")
-
-
-def test_hashes_of_coded_rows_are_those_of_the_rows(monkeypatch):
-    monkeypatch.setattr(row_hashes, "ROWS_PER_BLOCK", 3)
-    table = pd.DataFrame({"a": [1, 2, None, 1, 1, 5, 1], "b": ["x", None, "y", "x", "z", "x", "x"]})
-    columns = coded(table, 2).values()
-    pairs = [(column.distinct, lambda begin, stop, column=column: column.codes[begin:stop]) for column in columns]
-    expected = hash_rows((table[name] for name in table), len(table), 3)
-    np.testing.assert_array_equal(hash_coded_rows(pairs, len(table), 3), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_module, "ROWS_PER_BATCH", rows_released)
+        patch.setattr(stored_table, "ROWS_PER_BATCH", rows_released)
+        found = anonymize_with(columns, own, directory=directory)
+        assert replace(found, table=frame_of(found.table)) == expected
+        pd.testing.assert_frame_equal(found.table.frame().astype(object), expected.table.astype(object))
+        assert fingerprint_of(found.table) == fingerprint_of(expected.table)
+        if which == "centroid":
+            return
+        labels = [name for mask in own.quasi_identifiers for name in columns_of(expected.model.masks[mask])]
+        assert verify_anonymity(found.table, labels, ["ill"]) == verify_anonymity(expected.table, labels, ["ill"])
 
 
 @pytest.mark.parametrize(
     ("own", "error", "message"),
     [
-        ({"relaxed": True}, InvalidSettingError, "relaxed=False"),
-        ({"method": "lattice"}, InvalidSettingError, "method='mondrian'"),
         ({"quasi_identifiers": ("nothing",)}, InvalidSettingError, "columns that the table does not have"),
         ({"k": 9}, InvalidSettingError, "k is 9, but the table has 4 rows"),
-        ({"quasi_identifiers": ("lists",)}, InvalidTableError, "'lists'"),
         ({"subject": "person"}, InvalidTableError, "2 rows have no value in the subject column 'person'"),
     ],
 )
-def test_what_cannot_be_anonymized_in_batches_is_refused(own, error, message):
+def test_what_cannot_be_anonymized_is_refused_without_values(own, error, message, tmp_path):
     table = pd.DataFrame({"age": [1, 2, 3, 4], "person": ["SENTINEL", None, None, "p"]})
-    table["lists"] = pd.Series(["SENTINEL", 1, "a", 2], dtype=object)
     given_settings = AnonymizeSettings(**{"quasi_identifiers": ("age",), "k": 2, **own})
     with pytest.raises(error, match=message) as raised:
-        anonymize_coded(coded(table, 2), given_settings)
+        anonymize_with(stored(table, 2, tmp_path), given_settings, directory=tmp_path)
     assert "SENTINEL" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []

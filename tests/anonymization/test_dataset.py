@@ -1,5 +1,6 @@
 import json
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,30 +11,27 @@ from hypothesis import strategies as st
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization import dataset as dataset_module
-from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.anonymization.dataset import anonymize_dataset, code_dataset
+from privacy_assets.anonymization.anonymize import anonymize, anonymize_with
+from privacy_assets.anonymization.dataset import anonymize_dataset
 from privacy_assets.columns.masks import columns_of
+from privacy_assets.contract import column_admission
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 from privacy_assets.storage.parquet_parts import write_parts
 from tests.examples import examples
 
-CONTRACT = TableContract.from_mapping(
-    {
-        "columns": {
-            "patient": {"type": "text", "role": "direct_identifier", "person": True},
-            "phone": {"type": "text", "role": "direct_identifier", "nullable": True},
-            "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120, "nullable": True},
-            "plan": {"type": "category", "role": "quasi_identifier", "categories": ["free", "paid", "unused"]},
-            "weight": {"type": "float", "role": "quasi_identifier", "nullable": True},
-            "seen": {"type": "datetime", "role": "quasi_identifier"},
-            "ill": {"type": "category", "role": "sensitive"},
-            "cost": {"type": "float", "role": "other", "nullable": True},
-        }
-    }
-)
+COLUMNS = {
+    "patient": {"type": "text", "role": "direct_identifier", "person": True},
+    "phone": {"type": "text", "role": "direct_identifier", "nullable": True},
+    "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120, "nullable": True},
+    "plan": {"type": "category", "role": "quasi_identifier", "categories": ["free", "paid", "unused"]},
+    "weight": {"type": "float", "role": "quasi_identifier", "nullable": True},
+    "seen": {"type": "datetime", "role": "quasi_identifier"},
+    "ill": {"type": "category", "role": "sensitive"},
+    "cost": {"type": "float", "role": "other", "nullable": True},
+}
+CONTRACT = TableContract.from_mapping({"columns": COLUMNS})
 
 
 def people(n_rows, seed=0):
@@ -106,16 +104,6 @@ def test_a_directory_is_anonymized_as_its_table_is(
     assert contents(found.directory) == contents(tmp_path / "frame")
 
 
-def test_batches_of_any_size_have_the_codes_of_the_table(tmp_path):
-    source = open_parquet_dataset(write_source(tmp_path / "source", people(50), 17))
-    expected = CONTRACT.admit(people(50))
-    for rows_per_batch in (1, 7, 100):
-        columns = code_dataset(source, CONTRACT, tmp_path, rows_per_batch)
-        found = pd.DataFrame({name: column.take(np.arange(50)) for name, column in columns.items()})
-        pd.testing.assert_frame_equal(found, expected)
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
-
-
 def spoiled(table):
     return table.assign(
         age=pd.array([200, *table["age"].iloc[1:]], "Int64"), plan=["SENTINEL", *table["plan"].iloc[1:]]
@@ -154,18 +142,39 @@ def test_parts_that_are_not_read_back_as_written_never_appear(tmp_path, monkeypa
 
     write = dataset_module.write_parts
     monkeypatch.setattr(dataset_module, "write_parts", damaged)
-    with pytest.raises(InvalidTableError, match="differ from those that were written"):
+    with pytest.raises(InvalidTableError, match="differ from the rows that were measured"):
         anonymize_dataset(source, tmp_path / "released", CONTRACT, k=3)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-def test_sets_with_one_hash_are_noticed(tmp_path, monkeypatch):
-    contract = TableContract.from_mapping({"columns": {"town": {"type": "text", "role": "quasi_identifier"}}})
-    source = write_source(tmp_path / "source", pd.DataFrame({"town": ["a", "b"] * 20}), 15)
-    assert anonymize_dataset(source, tmp_path / "released", contract, k=3).anonymity.n_classes == 2
-    monkeypatch.setattr(pd.util, "hash_pandas_object", lambda column, **_: pd.Series(np.zeros(len(column), np.uint64)))
-    with pytest.raises(InvalidTableError, match="differ from those that were written"):
-        anonymize_dataset(source, tmp_path / "again", contract, k=3)
+def test_rows_with_other_classes_than_were_made_never_appear(tmp_path, monkeypatch):
+    source = write_source(tmp_path / "source", people(40), 15)
+
+    def altered(*given, **named):
+        found = anonymize_with(*given, **named)
+        # A class of which a row lies in another one.
+        table = found.table.frame().copy()
+        is_of_smallest = found.members["class"].to_numpy() == found.classes["rows"].idxmin()
+        table.iloc[np.flatnonzero(is_of_smallest)[0]] = table.iloc[np.flatnonzero(~is_of_smallest)[0]]
+        return replace(found, table=table)
+
+    monkeypatch.setattr(dataset_module, "anonymize_with", altered)
+    with pytest.raises(InvalidTableError, match="have other classes than those that were made"):
+        anonymize_dataset(source, tmp_path / "released", CONTRACT, k=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize("most", [256, 3])
+def test_checks_of_the_whole_table_hold_and_wide_tables_are_read_at_once(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(column_admission, "MOST_COLUMNS", most)
+    contract = TableContract.from_mapping({"columns": COLUMNS, "rules": {"cheap": "cost <= weight"}})
+    table = people(60).assign(cost=1.5)
+    source = write_source(tmp_path / "source", table, 25)
+    found = anonymize_dataset(source, tmp_path / "released", contract, k=3, seed=5)
+    assert found.fingerprint == fingerprint(anonymized_frame(table, k=3, seed=5).table)
+    write_source(tmp_path / "dear", table.assign(cost=91.0), 25)
+    with pytest.raises(ContractError, match="cheap"):
+        anonymize_dataset(tmp_path / "dear", tmp_path / "again", contract, k=3)
 
 
 def test_an_existing_directory_is_not_replaced(tmp_path):

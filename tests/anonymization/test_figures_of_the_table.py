@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from privacy_assets import Hierarchy, anonymize, apply_cuts
 from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.anonymized_table import columns_telling_of, measure_anonymity
-from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.pictures import draw_class_sizes
 from privacy_assets.anonymization.result import Anonymization
@@ -22,7 +21,6 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.anonymization.withheld_records import withhold_records
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.storage.coded_columns import ColumnCoder
 from tests.engines import ShufflingEngine
 from tests.examples import examples
 from tests.reference.mondrian import closeness, entropy
@@ -246,14 +244,9 @@ def test_they_are_so_where_the_table_is_cut_by_tasks(more):
     assert found.stats["n_classes"] < len(found.tree.class_of_leaf)
 
 
-def test_centers_that_floats_cannot_distinguish_are_one_class_in_batches_as_well():
+def test_centers_that_floats_cannot_distinguish_are_one_class():
     ages = [2**60 + i for i in range(8)]
     table = pd.DataFrame({"age": ages, "ill": ["flu", "cold"] * 4})
     own = AnonymizeSettings(quasi_identifiers=("age",), k=2, sensitive=("ill",), output="centroid")
     found = anonymize_with(table, own)
     assert found.table["age"].nunique() == found.stats["n_classes"] == 1
-    with ColumnCoder() as coder:
-        coder.add(table)
-        batches = anonymize_coded(coder.finish(), own)
-    assert (batches.stats, batches.tree) == (found.stats, found.tree)
-    pd.testing.assert_frame_equal(batches.classes, found.classes)

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
+from privacy_assets.contract import column_admission
 from privacy_assets.contract.column_admission import needs_frame
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.column_examination import examine_columns
 from privacy_assets.disclosure.declared_unit import examine_unit
 from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
-from privacy_assets.orchestration.settings import sources
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.shown.metadata import table_metadata
 from privacy_assets.storage import column_files, parquet_dataset
@@ -158,7 +158,7 @@ def test_a_table_by_columns_is_the_frame(tmp_path_factory, drawn, rows, cells, s
         path.mkdir()
         for part, begin in enumerate(range(0, max(len(table), 1), rows)):
             table.iloc[begin : begin + rows].to_parquet(path / f"part-{part:02}.parquet", index=False)
-    assert not needs_frame(contract)
+    assert not needs_frame(contract, list(table.columns))
     with in_pieces(rows, cells):
         assert_same(TableFile(str(path), format="csv" if suffix == "csv" else "parquet"), contract, directory)
 
@@ -234,7 +234,7 @@ def test_a_csv_file_that_cannot_be_read_is_refused_as_in_the_frame(tmp_path):
 def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, monkeypatch):
     table = pd.DataFrame({"a": [SENTINEL, "x"], "b": ["1", "2"]})
     file, contract = parts(tmp_path, table), contract_of(table)
-    convert = sources.admit_columns
+    convert = column_admission.admit_columns
 
     def changed(contract, names, n_rows, read, directory):
         def read_once(group):
@@ -244,7 +244,7 @@ def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, monkeypat
 
         return convert(contract, names, n_rows, read_once, directory)
 
-    monkeypatch.setattr(sources, "admit_columns", changed)
+    monkeypatch.setattr(column_admission, "admit_columns", changed)
     with in_pieces(1, 1), pytest.raises(InvalidTableError, match="1 of 1 files changed while they were read") as error:
         file.admit(contract, None, tmp_path)
     assert SENTINEL not in str(error.value)
@@ -259,7 +259,7 @@ def test_checks_of_whole_columns_are_those_of_the_frame(tmp_path):
     }
     table.to_parquet(tmp_path / "t.parquet", index=False)
     contract = TableContract(pa.DataFrameSchema(columns, metadata={"one_row_per_person": True}))
-    assert not needs_frame(contract)
+    assert not needs_frame(contract, ["a", "b"])
     with in_pieces(1, 1):
         assert_same(TableFile(str(tmp_path / "t.parquet")), contract, tmp_path)
         with pytest.raises(ContractError, match="column 'a' fails is_unique in 2 records; .*sum.*column 'b'"):
@@ -275,7 +275,9 @@ def test_checks_of_whole_columns_are_those_of_the_frame(tmp_path):
 )
 def test_checks_of_the_table_need_the_frame(schema):
     columns = {"a": pa.Column(int, metadata={"role": "other"})}
-    assert needs_frame(TableContract(pa.DataFrameSchema(columns, metadata={"one_row_per_person": True}, **schema)))
+    assert needs_frame(
+        TableContract(pa.DataFrameSchema(columns, metadata={"one_row_per_person": True}, **schema)), ["a"]
+    )
     grouped = pa.Column(int, pa.Check(lambda groups: True, groupby="b"), metadata={"role": "other"})
     columns = {"a": grouped, "b": pa.Column(str, metadata={"role": "other"})}
-    assert needs_frame(TableContract(pa.DataFrameSchema(columns, metadata={"one_row_per_person": True})))
+    assert needs_frame(TableContract(pa.DataFrameSchema(columns, metadata={"one_row_per_person": True})), ["a", "b"])

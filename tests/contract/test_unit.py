@@ -1,5 +1,7 @@
 """Whose a row is: one statement of the contract, people that several columns number together, and survey weights."""
 
+from unittest import mock
+
 import pandas as pd
 import pandera.pandas as pa
 import pyarrow
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 
 from privacy_assets.columns.spelling import canonical
 from privacy_assets.contract.batches import BatchAdmission
+from privacy_assets.contract.column_admission import admit_columns
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.mapping import METADATA
 from privacy_assets.errors import ContractError, InvalidSettingError
+from privacy_assets.storage import column_files
 from tests.contract.test_divided_admission import divided
 from tests.examples import examples
 
@@ -99,10 +103,9 @@ def test_columns_that_number_people_together_are_one_column_of_an_admitted_table
     assert own.released_columns == ("age",)
     assert own.person == "site + patient"
     assert admitted["site + patient"].tolist() == expected
-    batches = BatchAdmission(own)
-    parts = [batches.add(table.iloc[begin : begin + n_rows]) for begin in range(0, len(table), n_rows)]
-    batches.finish()
-    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), admitted)
+    with mock.patch.object(column_files, "ROWS_PER_BATCH", n_rows):
+        by_columns = admit_columns(own, list(table), len(table), lambda names: table[names])
+    pd.testing.assert_frame_equal(by_columns.table.frame(), admitted)
     on_workers = divided(pyarrow.table(table.astype(str)), own, (n_rows,)).table.sort_values("age", ignore_index=True)
     assert pd.factorize(on_workers["site + patient"])[0].tolist() == expected
 
@@ -120,9 +123,8 @@ def test_weights_are_positive_numbers():
     with pytest.raises(ContractError, match=r"column 'weight' fails greater_than\(0\) in 2 records"):
         own.admit(table)
     batches = BatchAdmission(own)
-    batches.add(table)
-    with pytest.raises(ContractError, match=r"greater_than\(0\) in 2 records"):
-        batches.finish()
+    batches.check(table)
+    assert batches.check_failures() == [("weight", "greater_than(0)", 2)]
     with pytest.raises(ContractError, match=r"greater_than\(0\) in 2 records"):
         divided(pyarrow.table(table.astype(str)), own)
     own.admit(table.assign(weight=1.5))

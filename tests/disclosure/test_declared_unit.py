@@ -7,12 +7,10 @@ import pandas as pd
 import pytest
 
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.disclosure import declared_unit
 from privacy_assets.disclosure.declared_unit import (
     UnitExamination,
     decide_on_unit,
     examine_unit,
-    examine_unit_in_batches,
     published_unit,
 )
 
@@ -330,26 +328,6 @@ def test_findings_are_read_back_from_json_and_published_without_values():
     published = published_unit(examined, contract)["unit"]
     assert {each["column"]: each["not_a_person"] for each in published["findings"]}["house"] == REASON
     assert not any(value in json.dumps(published) + text for value in table["patient"])
-
-
-@pytest.mark.parametrize("size", [100, 333, 5_000])
-@pytest.mark.parametrize(("unit", "named"), [(None, "'patient'"), (["stay"], "'patient'"), (["patient"], "'house'")])
-def test_batches_are_judged_like_the_whole_table(monkeypatch, size, unit, named):
-    table = hospital(1_200)[["patient", "stay", "house", "rent", "age", "sex", "illness"]]
-    contract = declared(table, unit)
-    checked = contract.check(table)
-    batches = [checked.iloc[begin : begin + size] for begin in range(0, len(checked), size)]
-    whole = examine_unit(checked, contract)
-    assert examine_unit_in_batches(iter(batches), len(table), contract) == whole
-    # Larger than memory: whole values of each column, of about a third of the rows.
-    monkeypatch.setattr(declared_unit, "MOST_AT_ONCE", 1_000)
-    monkeypatch.setattr(declared_unit, "ROWS_DRAWN", 1_600)
-    drawn = examine_unit_in_batches(iter(batches), len(table), contract)
-    found = decide_on_unit({"source": drawn}, contract)
-    assert not found.passed
-    assert f"{named} repeats" in found.reason
-    own = {each.column: each.kind for each in whole.findings if not each.made_by}
-    assert {each.column: each.kind for each in drawn.findings if not each.made_by}.items() <= own.items()
 
 
 @pytest.mark.parametrize("recorded", [None, {}, [], {"findings": [{"column": "a"}]}, "text", {"findings": 1}])

@@ -10,7 +10,7 @@ import pandera.pandas as pa
 import pytest
 
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.contract.batches import BatchAdmission
+from privacy_assets.contract.batches import BatchAdmission, refusal
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.errors import ContractError, InvalidTableError
@@ -146,8 +146,8 @@ def test_only_names_of_the_contract_are_shown_however_many_of_its_columns_the_ta
 
 def in_batches(contract, table):
     admission = BatchAdmission(contract)
-    admission.add(table)
-    admission.finish()
+    admission.check(table)
+    raise refusal(contract, admission.losses())
 
 
 def csv_file(root, table):

@@ -4,9 +4,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +13,13 @@ import pandas as pd
 import pyarrow as pa
 
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.contract.column_admission import AdmittedColumns, admit_columns
+from privacy_assets.contract.column_admission import (
+    AdmittedColumns,
+    admit_columns,
+    admit_frame,
+    admit_parquet,
+    needs_frame,
+)
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.drafting.blocks import TableBlocks, open_table, require_table_file
 from privacy_assets.engine.local import LocalEngine
@@ -29,7 +33,6 @@ from privacy_assets.storage.parquet_dataset import ParquetDataset, open_parquet_
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FORMATS = ("csv", "parquet")
-MOST_COLUMNS = 256
 SEPARATORS = (",", ";", "\t", "|")
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
 """Texts, quoted names and comments of a query, in which parameters are not bound."""
@@ -83,16 +86,14 @@ class TableFile:
     def admit(self, contract: TableContract, partition_key: str | None, directory: Path) -> AdmittedColumns:
         """Admit the table a few columns at a time, with the result and the refusals of the whole frame.
 
-        A CSV file is first copied to ``directory``, where nobody else can read it. Parquet files must not change. With
-        more than `MOST_COLUMNS`, of which each takes the time to find it among all, the table is read as a frame.
+        A CSV file is first copied to ``directory``, where nobody else can read it. Parquet files must not change.
         """
         table = self._open(partition_key)
-        names = list(table.schema.names if isinstance(table, ParquetDataset) else table.names)
-        if not len(set(names)) == len(names) <= MOST_COLUMNS:
-            checked = contract.check(_frame_of(table))
-            return AdmittedColumns(contract.with_people(checked), checked)
         if isinstance(table, ParquetDataset):
-            return admit_columns(contract, names, table.n_rows, partial(_read, table), directory)
+            return admit_parquet(contract, table, directory)
+        names = list(table.names)
+        if needs_frame(contract, names):
+            return admit_frame(contract, _frame_of(table))
         texts, schema = ColumnFiles(directory), pa.schema([(name, pa.large_string()) for name in names])
         rows = (pa.Table.from_pandas(block, schema, preserve_index=False) for block in table.blocks)
         texts.add_batches(schema, (own.replace_schema_metadata(None) for own in rows), {})
@@ -124,20 +125,6 @@ def _frame_of(table: ParquetDataset | TableBlocks) -> pd.DataFrame:
     if isinstance(table, ParquetDataset):
         return table.read()
     return pd.concat([pd.DataFrame(columns=[*table.names], dtype="str"), *table.blocks], ignore_index=True)
-
-
-def _read(dataset: ParquetDataset, names: list[str]) -> pd.DataFrame:
-    """Read some columns; if they cannot be read, refuse the table in the words of all of them."""
-    with suppress(InvalidTableError):
-        frame = dataset.read(names)
-        dataset.require_unchanged()
-        return frame
-    dataset.require_unchanged()
-    for _ in dataset.batches():
-        pass  # A damaged part is found without the memory of a frame.
-    frame = dataset.read()[names]
-    dataset.require_unchanged()
-    return frame
 
 
 def _directory_note(path: Path) -> str:
