@@ -6,14 +6,17 @@ the table would find them.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import exp
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
 
 from privacy_assets.anonymity.divided_measures import measure_by
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
@@ -26,7 +29,8 @@ from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.coded_columns import code_stored
+from privacy_assets.storage.table import StoredTable, Table
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
@@ -172,6 +176,15 @@ class MeasuredColumn:
             values = ColumnValues("number", values.codes, np.arange(len(values.distinct)))
         return cls(values, is_ordered)
 
+    @classmethod
+    def of(cls, table: Table, name: str) -> MeasuredColumn:
+        """Read a column of a table; of a stored one, its values, and the code of each row."""
+        if not isinstance(table, StoredTable):
+            return cls.read(table[name], f"Column {name!r}")
+        coded = code_stored(table, name)
+        read = cls.read(coded.distinct, f"Column {name!r}")
+        return replace(read, values=replace(read.values, codes=read.values.codes[coded.codes]))  # noqa: PD011
+
     @property
     def exact(self) -> tuple[NDArray[np.int64], int]:
         """Consecutive codes from 0, missing last, and their number."""
@@ -215,19 +228,39 @@ def _read(
     def labels() -> Iterator[tuple[NDArray[np.int64], int]]:
         for name in quasi_identifiers:
             try:
-                yield _label_codes(table[name], name)
+                if isinstance(table, StoredTable):
+                    yield from _codes_of_stored_labels(table, name)
+                else:
+                    yield _label_codes(table[name], name)
             except InvalidTableError as error:
                 problems.append(str(error))
 
     grouped = group_rows_of(labels(), len(table))
     for name in [*sensitive, *([] if subject is None else [subject])]:
         try:
-            values[name] = MeasuredColumn.read(table[name], f"Column {name!r}")
+            values[name] = MeasuredColumn.of(table, name)
         except InvalidTableError as error:
             problems.append(str(error))
     if problems:
         raise InvalidTableError(" ".join(problems))
     return grouped, values
+
+
+def _codes_of_stored_labels(table: StoredTable, name: str) -> Iterator[tuple[NDArray[Any], int]]:
+    """Do what `_label_codes` does; nearly every text may be another, so texts are hashed twice, with secret keys."""
+    dtype = table.dtypes[name]
+    if table.is_in_memory(name) or not types.is_string_dtype(getattr(dtype, "categories", pd.Index([], dtype)).dtype):
+        coded = code_stored(table, name)
+        codes, n_codes = _label_codes(coded.distinct, name)
+        yield codes.astype(np.min_scalar_type(n_codes))[coded.codes], n_codes
+        return
+    for key in (secrets.token_hex(8), secrets.token_hex(8)):
+        coded = code_stored(table, name, partial(_hashed, key=key))
+        yield coded.codes, len(coded.distinct)
+
+
+def _hashed(column: pd.Series[Any], key: str) -> pd.Series[Any]:
+    return pd.util.hash_pandas_object(column, index=False, hash_key=key)
 
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:

@@ -51,6 +51,7 @@ from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.table import Table
 
 __all__ = ["Anonymization", "LDiversity", "anonymize", "apply_cuts"]
@@ -224,7 +225,11 @@ def anonymize_with(
         for name, along in zip(settings.quasi_identifiers, coded.along, strict=True)
         if along is not None and settings.output == "labels"
     }
-    released = release(table, coded.dimensions, classes, settings, tree=tree, nodes=nodes, directory=directory)
+    dimensions = coded.dimensions
+    # Most of their memory is not needed any more.
+    del coded, found
+    give_back_memory()
+    released = release(table, dimensions, classes, settings, tree=tree, nodes=nodes, directory=directory)
     return _with_hierarchies(released, read)
 
 

@@ -105,9 +105,16 @@ class IntervalLabels:
         """Return text, low and high ends of these classes, and whether a value is missing if the column has any."""
         low, high = self.low.place[classes], self.high.place[classes]
         has_known, has_missing = self.has_known[classes], self.has_missing[classes]
+        # Many classes have the same label.
+        of_label = low.astype(np.int64) * len(self.high.code) + high
+        of_label = (of_label * 2 + has_known) * 2 + has_missing
+        place, distinct = pd.factorize(of_label)
+        first = np.empty(len(distinct), np.int64)
+        first[place[::-1]] = np.arange(len(place))[::-1]
+        texts = self._labels(low[first], high[first], has_known[first], has_missing[first])
         name = self.scale.name
         columns = {
-            name: self._labels(low, high, has_known, has_missing).to_pandas(),
+            name: _as_categories(texts, place),
             name + LOW: pd.Series(self.low.typed.array.take(low), copy=False),
             name + HIGH: pd.Series(self.high.typed.array.take(high), copy=False),
         }
@@ -142,10 +149,13 @@ class SetLabels:
     """Labels of a set; make them with `of`.
 
     ``quoted`` and ``dumped`` have each value as written in a label, and in a JSON array; the missing value is the last.
-    ``first`` and ``values`` are those of `Generalization`.
+    ``first`` and ``values`` are those of `Generalization`; ``example`` is a class for each distinct set, and ``place``
+    the position of the set of each class among them.
     """
 
     scale: Scale
+    example: NDArray[np.int64]
+    place: NDArray[np.integer[Any]]
     first: NDArray[np.int64]
     values: NDArray[np.integer[Any]]
     quoted: pa.Array
@@ -156,10 +166,16 @@ class SetLabels:
         """Prepare the labels of classes."""
         texts = texts_of(own.scale)
         quoted = _texts([*quote_all(texts), MISSING_LABEL])
-        return cls(own.scale, own.first, own.values, quoted, _texts([*map(encode_basestring, texts), "null"]))
+        example, place = own.distinct()
+        place = place.astype(np.min_scalar_type(len(example)))
+        return cls(
+            own.scale, example, place, own.first, own.values, quoted, _texts([*map(encode_basestring, texts), "null"])
+        )
 
     def columns(self, classes: NDArray[np.integer[Any]]) -> dict[str, pd.Series[Any]]:
         """Return text and JSON array of these classes."""
+        place, distinct = pd.factorize(self.place[classes])
+        classes = self.example[distinct]
         begins = self.first[classes]
         sizes = self.first[classes + 1] - begins
         edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -167,7 +183,8 @@ class SetLabels:
         joined = _joined_lists(self.quoted.take(codes), edges)
         labels = pc.if_else(pa.array(sizes == 1), joined, _joined("{", joined, "}"))
         lists = _joined("[", _joined_lists(self.dumped.take(codes), edges), "]")
-        return {self.scale.name: labels.to_pandas(), self.scale.name + VALUES: lists.to_pandas()}
+        name = self.scale.name
+        return {name: _as_categories(labels, place), name + VALUES: _as_categories(lists, place)}
 
 
 def labels_in_blocks(labels: ClassLabels, n_classes: int) -> Iterator[dict[str, pd.Series[Any]]]:
@@ -190,6 +207,14 @@ def _places(
     place = np.full(len(ends), len(used), place_of.dtype)
     place[has_known] = place_of[ends[has_known]]
     return np.append(used, other), place
+
+
+def _as_categories(texts: pa.Array, places: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+    """Return the text at each place, as categories, because texts repeat."""
+    coded = texts.dictionary_encode()
+    return pd.Series(
+        pd.Categorical.from_codes(coded.indices.to_numpy()[places], pd.Index(coded.dictionary.to_pandas()))
+    )
 
 
 def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_]) -> pd.Series[Any]:

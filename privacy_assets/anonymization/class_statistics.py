@@ -45,7 +45,7 @@ def describe_classes(classes: Classes, settings: AnonymizeSettings) -> pd.DataFr
     frame: dict[str, Any] = {"class": np.arange(len(classes.sizes)), "rows": classes.sizes}
     if settings.subject is not None:
         frame["people"] = classes.people
-    frame["loss"] = np.mean([class_widths(g) for g in classes.generalizations], axis=0)
+    frame["loss"] = sum(map(class_widths, classes.generalizations)) / len(classes.generalizations)
     for v, name in enumerate(settings.sensitive):
         frame[f"{name} values"] = classes.measures.n_distinct[:, v]
         frame[f"{name} distance"] = classes.measures.distance[:, v]

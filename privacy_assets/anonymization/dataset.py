@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,7 @@ def anonymize_dataset(
             table = admit_parquet(contract, dataset, directory.parent, progress).table
             give_back_memory()
             found = anonymize_with(table, settings, n_threads=n_threads, progress=progress, directory=directory.parent)
+            found = replace(found, tree=None, members=pd.DataFrame())  # Neither is needed any more.
             del table
             give_back_memory()
             report = _measured(found)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.quasi_identifiers import Scale
 
+CLASSES_AT_ONCE = 2**18
 # A set of at most this many values fits the bits of one integer.
 _MOST_BITS = 62
 
@@ -68,13 +69,13 @@ def _number_lists(first: NDArray[np.int64], values: NDArray[np.integer[Any]]) ->
 def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64]) -> Generalization:
     """Describe one dimension of classes; ``codes`` are sorted by class, between ``edges``."""
     none = np.zeros(0, np.int64)
-    begins, stops = edges[:-1], edges[1:]
+    begins = edges[:-1]
     if not scale.is_ordered:
-        first, values = list_class_values(codes, begins, stops, scale.n_values)
+        first, values = _list_values(codes, edges, scale.n_values)
         has_missing = np.zeros(len(begins), np.bool_)
         if scale.has_missing:
             has_missing = values[first[1:] - 1] == scale.n_known
-        return Generalization(scale, none, none, has_missing, first, values.astype(codes.dtype))
+        return Generalization(scale, none, none, has_missing, first, values)
     low = np.minimum.reduceat(codes, begins).astype(np.int32)
     high = np.maximum.reduceat(codes, begins).astype(np.int32)
     has_missing = high == scale.n_known
@@ -83,3 +84,17 @@ def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.
         known[known == scale.n_known] = -1
         high = np.maximum.reduceat(known, begins)
     return Generalization(scale, low, high, has_missing, none, none)
+
+
+def _list_values(
+    codes: NDArray[np.integer[Any]], edges: NDArray[np.int64], n_values: int
+) -> tuple[NDArray[np.int64], NDArray[np.integer[Any]]]:
+    """Do what `list_class_values` does for some classes at a time, whose codes are converted."""
+    n_distinct, values = [np.zeros(1, np.int64)], []
+    for begin in range(0, len(edges) - 1, CLASSES_AT_ONCE):
+        own = edges[begin : begin + CLASSES_AT_ONCE + 1]
+        rows = codes[own[0] : own[-1]]
+        first, found = list_class_values(rows, own[:-1] - own[0], own[1:] - own[0], n_values)
+        n_distinct.append(np.diff(first))
+        values.append(found.astype(codes.dtype))
+    return np.cumsum(np.concatenate(n_distinct)), np.concatenate(values or [codes[:0]])

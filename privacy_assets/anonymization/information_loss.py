@@ -31,8 +31,17 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.generalization import Generalization
 from privacy_assets.anonymization.quasi_identifiers import Scale
 
+ROWS_AT_ONCE = 2**20
 OUTERMOST_SHARE = 0.005
 """Share of records at each end of a column that `positions_of_most` leaves out."""
+
+
+def count_codes(codes: NDArray[np.integer[Any]], n_codes: int) -> NDArray[np.int64]:
+    """Count the rows of each code below ``n_codes``, some rows at a time, because NumPy converts them."""
+    counts = np.zeros(n_codes, np.int64)
+    for begin in range(0, len(codes), ROWS_AT_ONCE):
+        counts += np.bincount(codes[begin : begin + ROWS_AT_ONCE], minlength=n_codes)
+    return counts
 
 
 def class_widths(generalization: Generalization, positions: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -60,7 +69,7 @@ def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> 
     """
     if not scale.is_ordered:
         return None
-    up_to = np.cumsum(np.bincount(codes, minlength=scale.n_values)[: scale.n_known])
+    up_to = np.cumsum(count_codes(codes, scale.n_values)[: scale.n_known])
     n_rows = int(up_to[-1]) if len(up_to) else 0
     n_outermost = max(k, int(np.ceil(OUTERMOST_SHARE * n_rows)))
     if 2 * n_outermost > n_rows:
@@ -81,7 +90,7 @@ def non_uniform_entropy(
 ) -> float:
     """Non-uniform entropy of one column, from 0 to 1; ``codes`` are those of the whole table."""
     scale = generalization.scale
-    counts = np.bincount(codes, minlength=scale.n_values)
+    counts = count_codes(codes, scale.n_values)
     if scale.is_ordered:
         before = np.concatenate([[0], np.cumsum(counts[: scale.n_known])])
         known = before[np.maximum(generalization.high + 1, 0)] - before[np.minimum(generalization.low, scale.n_known)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, Kind, read_column
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.coded_columns import code_stored
+from privacy_assets.storage.table import StoredTable, Table
 
 # The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes
 # both has the full width.
@@ -113,12 +114,22 @@ def _apart(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     return (np.maximum.accumulate(positions.view(np.int64) - steps) + steps).view(np.float64)
 
 
-def read_dimensions(table: Table, names: Sequence[str]) -> list[Dimension]:
-    """Read columns as dimensions; report all unreadable columns at once."""
+def read_dimensions(
+    table: Table, names: Sequence[str], prepare: Callable[[pd.Series[Any]], pd.Series[Any]] = lambda column: column
+) -> list[Dimension]:
+    """Read columns, or what a function of their values makes of them, as dimensions.
+
+    All unreadable columns are reported at once.
+    """
     dimensions, problems = [], []
     for name in names:
         try:
-            dimensions.append(read_dimension(table[name]))
+            if isinstance(table, StoredTable):
+                coded = code_stored(table, name)
+                own = read_dimension(prepare(coded.distinct))
+                dimensions.append(Dimension(own.scale, own.codes[coded.codes]))
+            else:
+                dimensions.append(read_dimension(prepare(table[name])))
         except InvalidTableError as error:
             problems.append(str(error))
     if problems:

@@ -39,10 +39,12 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.columns.row_hashes import hash_rows
-from privacy_assets.storage.table import ROWS_PER_BATCH, Table, store
+from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.table import Table, store
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 Labels = Mapping[str, "pd.Series[Any]"]
+ROWS_LABELED_AT_ONCE = 2**16
 
 
 def release(
@@ -62,52 +64,55 @@ def release(
     """
     nodes = nodes or {}
     cells = cells_of(tree, settings)
-    by_class = np.arange(len(classes.sizes), dtype=np.int32)
+    n_classes = len(classes.sizes)
     labels = label_classes(dimensions, classes, settings, cells, nodes)
-    class_of_row = np.repeat(by_class, classes.sizes)
-    hidden = {*settings.direct_identifiers, settings.subject}
+    model, frame, stats = describe_release(
+        list(table.columns),
+        dimensions,
+        classes,
+        settings,
+        lambda name: labels_in_blocks(labels[name], n_classes),
+        cells,
+        nodes,
+    )
+    class_of_row = np.full(len(table), -1, np.int32)
+    class_of_row[classes.records] = np.repeat(np.arange(n_classes, dtype=np.int32), classes.sizes)
     # Only released rows: the others must not affect the result.
+    kept = np.flatnonzero(class_of_row >= 0) if len(classes.records) < len(table) else None
+    class_of_row = class_of_row if kept is None else class_of_row[kept]
+    hidden = {*settings.direct_identifiers, settings.subject}
     others = {
-        name: pd.Series(_taken(table[name], classes.records), dtype=table[name].dtype, name=name, copy=False)
+        name: table[name] if kept is None else pd.Series(_taken(table[name], kept), dtype=table[name].dtype, copy=False)
         for name in table.columns
         if name not in labels and name not in hidden
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    of_class = hash_classes(labels, len(by_class), settings.seed)
+    of_class = hash_classes(labels, n_classes, settings.seed)
     hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     # Equal rows by their position, so that nothing depends on how the classes were found.
-    order = np.lexsort((classes.records, hashes))
+    order = np.argsort(hashes, kind="stable").astype(classes.records.dtype)
     del hashes
-    records, class_of_released = classes.records[order], class_of_row[order]
-    members = pd.DataFrame({"class": class_of_released, "row": records})
+    class_of_released = class_of_row[order]
+    del class_of_row
+    give_back_memory()
 
     def rows(begin: int, stop: int) -> pd.DataFrame:
-        class_of_row, own_classes = pd.factorize(class_of_released[begin:stop])
         columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
         for name in table.columns:
             if name in labels:
-                of_class = _as_categories(labels[name].columns(own_classes))
-                columns.update({label: _taken(own, class_of_row) for label, own in of_class.items()})
+                columns.update(labels[name].columns(class_of_released[begin:stop]))
             elif name in others:
                 columns[name] = _taken(others[name], order[begin:stop])
         return pd.DataFrame(columns, copy=False)
 
     n_rows = len(order)
     # The values of objects determine how they are stored, so they are written at once.
-    n_at_once = n_rows if any(map(types.is_object_dtype, rows(0, 1).dtypes)) else ROWS_PER_BATCH
+    n_at_once = n_rows if any(map(types.is_object_dtype, rows(0, 1).dtypes)) else ROWS_LABELED_AT_ONCE
     batches = (rows(begin, begin + n_at_once) for begin in range(0, n_rows, n_at_once))
     released: Table = rows(0, n_rows) if directory is None else store(batches, directory)
-    model, frame, stats = describe_release(
-        list(table.columns),
-        dimensions,
-        classes,
-        settings,
-        lambda name: labels_in_blocks(labels[name], len(by_class)),
-        cells,
-        nodes,
-    )
-    return Anonymization(released, model, frame, members, stats, tree, settings.described())
+    members = {"class": class_of_released, "row": order if kept is None else kept.astype(order.dtype)[order]}
+    return Anonymization(released, model, frame, pd.DataFrame(members, copy=False), stats, tree, settings.described())
 
 
 def hash_classes(labels: Mapping[str, ClassLabels], n_classes: int, seed: int) -> NDArray[np.uint64]:
@@ -147,12 +152,6 @@ def label_classes(
         else:
             labels[name] = SetLabels.of(own)
     return labels
-
-
-def _as_categories(columns: dict[str, pd.Series[Any]]) -> dict[str, pd.Series[Any]]:
-    """Return the columns of a label with its texts as categories, which repeat in the rows of a class."""
-    is_text = {name: types.is_string_dtype(own.dtype) for name, own in columns.items()}
-    return {name: own.astype("category") if is_text[name] else own for name, own in columns.items()}
 
 
 def describe_release(

@@ -50,7 +50,7 @@ class SensitiveValues(NamedTuple):
 
 def read_sensitive(table: Table, names: tuple[str, ...]) -> SensitiveValues:
     """Read the sensitive columns, texts in one spelling."""
-    return in_one_list(names, read_dimensions(table[list(names)].apply(spelled_alike), names), len(table))
+    return in_one_list(names, read_dimensions(table, names, spelled_alike), len(table))
 
 
 def in_one_list(names: tuple[str, ...], dimensions: Sequence[Dimension], n_rows: int) -> SensitiveValues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.table import StoredTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +69,15 @@ class ColumnCoder:
         # -1, the missing value, is the last.
         code_of = np.arange(len(values) + 1).astype(np.min_scalar_type(max(len(values) - 1 + has_missing, 0)))
         return CodedColumn(values.series(name, with_missing=has_missing), code_of[numbers])
+
+
+def code_stored(
+    table: StoredTable, name: str, made_of: Callable[[pd.Series[Any]], pd.Series[Any]] = lambda column: column
+) -> CodedColumn:
+    """Code a column of a stored table, or what a function makes of its rows, some of which are in memory at a time."""
+    coder = ColumnCoder()
+    # A batch may lack some of the categories that have an order.
+    is_whole = table.is_in_memory(name) or getattr(table.dtypes[name], "ordered", False)
+    for batch in [table[[name]]] if is_whole else table.batches([name]):
+        coder.add(pd.DataFrame({name: made_of(batch[name])}, copy=False))
+    return coder.finish()[name]

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 Item = TypeVar("Item")
+M_MMAP_THRESHOLD, SMALLEST_MAPPED = -3, 2**20
 GROUPS, GROUP_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
@@ -20,6 +21,7 @@ def memory_of_the_system() -> Iterator[None]:
 
     A step that reads and writes one large table after another would otherwise need the memory of all of them.
     """
+    _map_large_blocks()
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -49,6 +51,16 @@ def _trim() -> Callable[[int], int]:
     except (OSError, TypeError, AttributeError):
         return lambda _: 0
     return trim
+
+
+@functools.cache
+def _map_large_blocks() -> None:
+    """Let the GNU C library map blocks of a MiB and more, which are given back when they are freed.
+
+    By default, it keeps blocks of up to 32 MiB between others, where only blocks of their size fit.
+    """
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, SMALLEST_MAPPED)
 
 
 def memory_limit(groups: Path = GROUPS, root: Path = GROUP_ROOT) -> int:

@@ -164,6 +164,10 @@ class StoredTable:
         for batch in memory_given_back(self._arrow_batches(names)):
             yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
 
+    def is_in_memory(self, name: str) -> bool:
+        """Whether a column was added, and is not in the files."""
+        return name in self._more
+
     def has_missing(self, name: str) -> bool:
         """Whether a value of a column is missing; of one in the files, as their footers say."""
         if name in self._more:

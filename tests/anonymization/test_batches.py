@@ -79,7 +79,7 @@ def test_a_table_in_batches_is_anonymized_as_the_frame_is(tmp_path_factory, tabl
         assert str(error).startswith(UNREACHABLE)
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release_module, "ROWS_PER_BATCH", rows_released)
+        patch.setattr(release_module, "ROWS_LABELED_AT_ONCE", rows_released)
         patch.setattr(stored_table, "ROWS_PER_BATCH", rows_released)
         found = anonymize_with(columns, own, directory=directory)
         assert replace(found, table=frame_of(found.table)) == expected
