@@ -6,17 +6,14 @@ the table would find them.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import exp
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
 from privacy_assets.anonymity.divided_measures import measure_by
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
@@ -29,7 +26,7 @@ from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.storage.coded_columns import code_stored
+from privacy_assets.storage.coded_columns import code_stored, code_texts
 from privacy_assets.storage.table import StoredTable, Table
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
@@ -225,11 +222,11 @@ def _read(
     """Read all columns, and group the rows by their labels; report all columns that cannot be compared at once."""
     values, problems = {}, []
 
-    def labels() -> Iterator[tuple[NDArray[np.int64], int]]:
+    def labels() -> Iterator[tuple[NDArray[np.integer[Any]], int]]:
         for name in quasi_identifiers:
             try:
                 if isinstance(table, StoredTable):
-                    yield from _codes_of_stored_labels(table, name)
+                    yield _codes_of_stored_labels(table, name)
                 else:
                     yield _label_codes(table[name], name)
             except InvalidTableError as error:
@@ -246,21 +243,14 @@ def _read(
     return grouped, values
 
 
-def _codes_of_stored_labels(table: StoredTable, name: str) -> Iterator[tuple[NDArray[Any], int]]:
-    """Do what `_label_codes` does; nearly every text may be another, so texts are hashed twice, with secret keys."""
-    dtype = table.dtypes[name]
-    if table.is_in_memory(name) or not types.is_string_dtype(getattr(dtype, "categories", pd.Index([], dtype)).dtype):
-        coded = code_stored(table, name)
-        codes, n_codes = _label_codes(coded.distinct, name)
-        yield codes.astype(np.min_scalar_type(n_codes))[coded.codes], n_codes
-        return
-    for key in (secrets.token_hex(8), secrets.token_hex(8)):
-        coded = code_stored(table, name, partial(_hashed, key=key))
-        yield coded.codes, len(coded.distinct)
-
-
-def _hashed(column: pd.Series[Any], key: str) -> pd.Series[Any]:
-    return pd.util.hash_pandas_object(column, index=False, hash_key=key)
+def _codes_of_stored_labels(table: StoredTable, name: str) -> tuple[NDArray[np.integer[Any]], int]:
+    """Do what `_label_codes` does."""
+    texts = code_texts(table, name)
+    if texts is not None:
+        return texts
+    coded = code_stored(table, name)
+    codes, n_codes = _label_codes(coded.distinct, name)
+    return codes.astype(np.min_scalar_type(n_codes))[coded.codes], n_codes
 
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:

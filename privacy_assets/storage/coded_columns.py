@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.table import StoredTable
+
+BATCHES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +77,37 @@ class ColumnCoder:
         return CodedColumn(values.series(name, with_missing=has_missing), code_of[numbers])
 
 
-def code_stored(
-    table: StoredTable, name: str, made_of: Callable[[pd.Series[Any]], pd.Series[Any]] = lambda column: column
-) -> CodedColumn:
-    """Code a column of a stored table, or what a function makes of its rows, some of which are in memory at a time."""
+def code_stored(table: StoredTable, name: str) -> CodedColumn:
+    """Code a column of a stored table, of which some rows are in memory at a time."""
     coder = ColumnCoder()
     # A batch may lack some of the categories that have an order.
-    is_whole = table.is_in_memory(name) or getattr(table.dtypes[name], "ordered", False)
+    is_whole = not table.is_in_files(name) or getattr(table.dtypes[name], "ordered", False)
     for batch in [table[[name]]] if is_whole else table.batches([name]):
-        coder.add(pd.DataFrame({name: made_of(batch[name])}, copy=False))
+        coder.add(batch)
     return coder.finish()[name]
+
+
+def code_texts(table: StoredTable, name: str) -> tuple[NDArray[np.integer[Any]], int] | None:
+    """Return a code for each row of a column of texts in files, and the number of codes; None for another column.
+
+    Nearly every text may be another one. The missing value has the last code; not all codes need to occur.
+    """
+    kind = table.schema.field(name).type if table.is_in_files(name) else pa.null()
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    known, codes = pa.array([], pa.large_string()), []
+    batches = (batch.column(0).combine_chunks() for batch in table.arrow_batches([name]))
+    coded = (own if pa.types.is_dictionary(own.type) else own.dictionary_encode() for own in batches)
+    # All known texts are indexed again each time.
+    while some := list(islice(coded, BATCHES_AT_ONCE)):
+        joined = pa.chunked_array(some).unify_dictionaries().combine_chunks()
+        texts = joined.dictionary.cast(pa.large_string())
+        known = pa.concat_arrays([known, texts.filter(pc.index_in(texts, known).is_null())])
+        # The last place is that of the missing value, -1.
+        places = np.append(pc.index_in(texts, known).to_numpy(), -1).astype(np.int32)
+        codes.append(places[joined.indices.fill_null(-1).to_numpy()])
+        give_back_memory()
+    found = np.concatenate(codes)
+    found[found < 0] = len(known)
+    return found.astype(np.min_scalar_type(len(known))), len(known) + 1

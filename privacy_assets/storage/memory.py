@@ -11,7 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 Item = TypeVar("Item")
-M_MMAP_THRESHOLD, SMALLEST_MAPPED = -3, 2**20
+M_MMAP_THRESHOLD, SMALLEST_MAPPED = -3, 2**21
 GROUPS, GROUP_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
@@ -55,7 +55,7 @@ def _trim() -> Callable[[int], int]:
 
 @functools.cache
 def _map_large_blocks() -> None:
-    """Let the GNU C library map blocks of a MiB and more, which are given back when they are freed.
+    """Let the GNU C library map blocks of 2 MiB and more, which are given back when they are freed.
 
     By default, it keeps blocks of up to 32 MiB between others, where only blocks of their size fit.
     """

@@ -161,12 +161,12 @@ class StoredTable:
         names = list(self._names) if columns is None and self._names is not None else columns
         # These are not in the files.
         assert not self._more.keys() & set(self.columns if names is None else names)  # noqa: S101
-        for batch in memory_given_back(self._arrow_batches(names)):
+        for batch in memory_given_back(self.arrow_batches(names)):
             yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
 
-    def is_in_memory(self, name: str) -> bool:
-        """Whether a column was added, and is not in the files."""
-        return name in self._more
+    def is_in_files(self, name: str) -> bool:
+        """Whether a column is in the files as it is read: neither added nor converted."""
+        return name not in self._more and name not in self._converted
 
     def has_missing(self, name: str) -> bool:
         """Whether a value of a column is missing; of one in the files, as their footers say."""
@@ -185,7 +185,7 @@ class StoredTable:
         if self._is_view:
             return fingerprint(self.frame())
         found = BatchFingerprint(self.schema)
-        for batch in memory_given_back(self._arrow_batches(None)):
+        for batch in memory_given_back(self.arrow_batches(None)):
             found.update(batch.to_batches()[0])
         return found.hexdigest()
 
@@ -224,7 +224,8 @@ class StoredTable:
 
         return _guarded(read)
 
-    def _arrow_batches(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    def arrow_batches(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        """Yield the rows of the files in order, as they are stored."""
         for file in self._files:
             # Arrow would otherwise keep every page of the file until it is closed.
             parquet = _guarded(partial(pq.ParquetFile, file, pre_buffer=False))

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.coded_columns import ColumnCoder
+from privacy_assets.storage import coded_columns
+from privacy_assets.storage.coded_columns import ColumnCoder, code_stored, code_texts
+from privacy_assets.storage.table import store
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
 
@@ -52,3 +54,29 @@ def test_a_table_without_rows_has_codes_without_rows():
 def test_batches_with_other_columns_are_refused():
     with pytest.raises(InvalidTableError, match="different columns"):
         coded(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "b", "", "á", "x" * 300, None]), min_size=1, max_size=30),
+    st.integers(1, 7),
+    st.integers(1, 3),
+    st.sampled_from(["str", "category"]),
+)
+def test_texts_of_a_stored_table_have_equal_codes_where_they_are_equal(
+    tmp_path_factory, texts, rows_per_batch, batches_at_once, dtype
+):
+    table = pd.DataFrame({"text": pd.Series(texts, dtype="str").astype(dtype), "number": range(len(texts))})
+    parts = (table.iloc[begin : begin + rows_per_batch] for begin in range(0, len(table), rows_per_batch))
+    stored = store(parts, tmp_path_factory.getbasetemp())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded_columns, "BATCHES_AT_ONCE", batches_at_once)
+        codes, n_codes = code_texts(stored, "text")
+    assert pd.factorize(codes)[0].tolist() == pd.factorize(table["text"], use_na_sentinel=False)[0].tolist()
+    assert codes.max() < n_codes == len(set(texts) - {None}) + 1
+    assert code_texts(stored, "number") is None
+    assert code_texts(stored.astype({"text": object}), "text") is None
+    coded = code_stored(stored, "text")
+    pd.testing.assert_series_equal(
+        coded.take(np.arange(len(table))).astype(object), table["text"].astype(object), check_names=False
+    )

@@ -1,6 +1,8 @@
 """Freed memory: given back to the system, by a step with the allocator of the system."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +71,27 @@ def test_the_limit_is_the_lowest_of_the_control_groups_or_the_memory_of_the_mach
         own.write_text(groups)
     whole = int(re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())[1]) * 1024
     assert memory_limit(own, root) == (whole if limit is None else limit)
+
+
+def test_large_blocks_are_given_back_where_others_lie_between_them():
+    """In a process of its own, because what other tests freed would be used again."""
+    code = """
+import re, sys
+import numpy as np
+from pathlib import Path
+from privacy_assets.storage.memory import memory_of_the_system
+
+def memory():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+with memory_of_the_system():
+    del_first = np.ones(2**21)  # 16 MiB; by default, smaller blocks are then kept when they are freed.
+    del del_first
+    blocks = [(np.ones(2**20), bytearray(2**16)) for _ in range(20)]
+    before = memory()
+    between = [small for _, small in blocks]
+    del blocks
+    print(before - memory())
+"""
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(made.stdout) > 150
