@@ -58,7 +58,7 @@ ROWS, MOST_ROWS, WARM_UP_ROWS = (100_000, 1_000_000), 5_000_000, 3_000
 NAME, K = "people", 5
 RATIO_BAR, EXPONENT_BAR, FINGERPRINT_BAR, ADMIT_BAR = 5.0, 1.1, 3.0, 2.5
 PEAK_BAR_MIB, LARGEST_PEAK_BAR_MIB = 1.2e9 / 2**20, 12e9 / 2**20
-LEAST_THAT_LEAVES = 2 / 3
+LEAST_THAT_LEAVES, TASKS = 2 / 3, 4
 LARGE = 500_000
 """From here on, fixed costs are small, and a bar on a ratio is checked."""
 
@@ -156,6 +156,8 @@ def write_table(n_rows: int, root: Path, asked: Asked) -> None:
 
 def definitions(root: Path, asked: Asked):
     """Build the definitions of a release of ``root / people.parquet``, of both sides unless one is asked for."""
+    import pyarrow.parquet as pq
+
     from privacy_assets.disclosure.settings import DisclosureSettings
     from privacy_assets.engine.spark import SparkEngine
     from privacy_assets.orchestration.factory import build_release_definitions
@@ -164,6 +166,8 @@ def definitions(root: Path, asked: Asked):
     from privacy_assets.orchestration.settings.synthetic import Synthesis
     from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 
+    # With a task for the whole table, a cluster would not be asked.
+    rows_per_task = max(pq.read_metadata(root / "people.parquet").num_rows // TASKS, 1)
     limits = [
         Limit("leakage_detected", 0),
         Limit("privacy_risk_score", 0.1, severity="warn"),
@@ -187,7 +191,7 @@ def definitions(root: Path, asked: Asked):
         disclosure=None if asked.side == "anonymized" else DisclosureSettings(seed=1),
         anonymized=None if asked.side == "synthetic" else AnonymizationSettings(),
         formats=("parquet", "csv"),
-        engine=SparkEngine(remote="local[2]", staging=str(root)) if asked.spark else None,
+        engine=SparkEngine("local[2]", rows_per_task=rows_per_task, staging=str(root)) if asked.spark else None,
         private_path=str(root / "private"),
         release_path=str(root / "releases"),
     )
@@ -591,12 +595,13 @@ def main() -> int:
     parser.add_argument("--side", choices=("synthetic", "anonymized"), help="one side of the release alone")
     parser.add_argument("--by-rows", action="store_true", help="each row is a person, with --step-processes")
     parser.add_argument("--step-processes", action="store_true", help="a process for each step, to measure memory")
-    parser.add_argument("--spark", action="store_true", help="also on a Spark Connect server, with --step-processes")
+    parser.add_argument("--spark", action="store_true", help="also on a Spark Connect server; implies --step-processes")
     parser.add_argument("--columns", type=int, default=len(CONTRACT) - 1, help="columns besides the person")
     parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     add_json_option(parser)
     options = parser.parse_args()
+    options.step_processes |= options.spark
     asked = Asked(options.reidentification, options.side, options.columns, options.by_rows, options.spark)
     if options.child and options.step_processes:
         child_with_step_processes(options.child, asked)

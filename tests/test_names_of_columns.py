@@ -132,7 +132,7 @@ CALLS = {
         CONTRACT.admit,
         CONTRACT.admit_synthetic,
         CONTRACT.require_known_columns,
-        lambda t: BatchAdmission(CONTRACT).add(t),
+        lambda t: BatchAdmission(CONTRACT).check(t),
     ],
     "OtherRelease": [lambda t: reidentification.OtherRelease(t, "a", EXACT)],
 }

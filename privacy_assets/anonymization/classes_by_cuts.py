@@ -131,8 +131,6 @@ def cut_table(
     n_threads: int,
     progress: Callable[[StageProgress], None] | None,
     engine: Engine | None = None,
-    *,
-    with_cuts: bool = True,
 ) -> CutClasses:
     """Cut a table into classes; of several ways, take the one that loses least.
 
@@ -148,7 +146,7 @@ def cut_table(
     best, least, positions = None, np.inf, None
     # Classes take most of the memory, so only the best are kept.
     for normalize in _normalizations(coded, settings):
-        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress, engine, with_cuts=with_cuts):
+        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress, engine):
             fewest_suppressed = min(fewest_suppressed, _n_suppressed(attempt))
             if _n_suppressed(attempt) > most:
                 continue
@@ -192,8 +190,6 @@ def _attempts(
     n_threads: int,
     progress: Callable[[StageProgress], None] | None,
     engine: Engine | None,
-    *,
-    with_cuts: bool,
 ) -> Iterator[CutClasses]:
     """Cut so that all classes satisfy the models; if rows may be left out, also by k alone, and keep those that do."""
     n_rows = len(coded.dimensions[0].codes)
@@ -222,7 +218,6 @@ def _attempts(
             models,
             person=coded.people,
             sensitive=coded.sensitive.codes if settings.needs_values else None,
-            with_cuts=with_cuts,
             n_threads=n_threads,
             on_rows=None if progress is None else on_rows,
         )
@@ -271,11 +266,11 @@ def cut_tree_of(coded: CodedTable, found: CutClasses, settings: AnonymizeSetting
     tree = CutTree(
         coded.cut_scales, _tree_of_values(coded, found.partition), np.where(found.kept, np.cumsum(found.kept) - 1, -1)
     )
-    return replace(tree, class_of_leaf=class_of_leaves(coded, found, settings, tree))
+    return replace(tree, class_of_leaf=_class_of_leaves(coded, found, settings, tree))
 
 
-def class_of_leaves(
-    coded: CodedTable, found: CutClasses, settings: AnonymizeSettings, tree: CutTree | None
+def _class_of_leaves(
+    coded: CodedTable, found: CutClasses, settings: AnonymizeSettings, tree: CutTree
 ) -> NDArray[np.int64]:
     """Assign a class to each leaf in order, one to all that are released alike; -1 to leaves that are left out.
 
@@ -287,7 +282,7 @@ def class_of_leaves(
     if settings.output == "centroid":
         class_of_leaf[found.kept] = number_centers(coded, records, edges)
     elif settings.relaxed or any(each is not None for each in coded.along):
-        cells = None if tree is None or settings.bounds != "cell" else tree.cells()
+        cells = None if settings.bounds != "cell" else tree.cells()
         keys = []
         for j, (own, along) in enumerate(zip(found.generalizations, coded.along, strict=True)):
             if along is not None:

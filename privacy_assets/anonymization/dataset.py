@@ -1,4 +1,4 @@
-"""Anonymization of a directory of Parquet files that does not fit into memory, part by part."""
+"""Anonymization of a directory of Parquet files, a few columns at a time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def anonymize_dataset(
     n_threads: int | None = None,
     progress: Callable[[StageProgress], None] | None = None,
 ) -> AnonymizedDataset:
-    """Anonymize the Parquet files in a directory, batch by batch, into Parquet files in another.
+    """Anonymize the Parquet files in a directory, a few columns at a time, into Parquet files in another.
 
     The contract gives the roles: quasi-identifiers are generalized by `anonymize` with the method "mondrian", classes
     count people if there is a person column, and direct identifiers are removed. The rows are those that `anonymize`
@@ -127,7 +127,8 @@ def anonymize_dataset(
 
     Notes
     -----
-    Memory: a few columns at a time, and codes of the quasi-identifiers; see ``docs/scale.md``.
+    Memory: a few columns at a time, codes of the quasi-identifiers, and all columns that leave as they are; see
+    ``docs/scale.md``.
     """
     source, directory = local_path(source, "source"), local_path(directory, "directory")
     require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)

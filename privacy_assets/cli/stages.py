@@ -49,7 +49,7 @@ def add_stages(commands: Any) -> None:
     )
 
     check = commands.add_parser("check", help="check a table against its contract")
-    check.add_argument("table", type=Path, help="CSV or Parquet file, or a directory of Parquet files, read in batches")
+    check.add_argument("table", type=Path, help="CSV or Parquet file, or a directory of Parquet files")
     check.add_argument("contract", type=Path, help=CONTRACT_HELP)
 
     assess = commands.add_parser("assess", help="assess synthetic records against their originals")

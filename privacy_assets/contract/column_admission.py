@@ -57,7 +57,9 @@ def admit_parquet(
     """Admit Parquet files a few columns at a time, or at once if the contract needs it; see `admit_columns`."""
     names, n_read = dataset.schema.names, 0
     if needs_frame(contract, names):
-        return admit_frame(contract, dataset.read())
+        table = dataset.read()
+        dataset.require_unchanged()
+        return admit_frame(contract, table)
 
     def read(some: list[str]) -> pd.DataFrame:
         nonlocal n_read

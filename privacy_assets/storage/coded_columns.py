@@ -98,11 +98,16 @@ def code_texts(table: StoredTable, name: str) -> tuple[NDArray[np.integer[Any]],
         return None
     known, codes = pa.array([], pa.large_string()), []
     batches = (batch.column(0).combine_chunks() for batch in table.arrow_batches([name]))
-    coded = (own if pa.types.is_dictionary(own.type) else own.dictionary_encode() for own in batches)
+    # Files may have codes of several widths, and texts of both types.
+    encoded = (own if pa.types.is_dictionary(own.type) else own.dictionary_encode() for own in batches)
+    coded = (
+        pa.DictionaryArray.from_arrays(own.indices.cast(pa.int32()), own.dictionary.cast(pa.large_string()))
+        for own in encoded
+    )
     # All known texts are indexed again each time.
     while some := list(islice(coded, BATCHES_AT_ONCE)):
         joined = pa.chunked_array(some).unify_dictionaries().combine_chunks()
-        texts = joined.dictionary.cast(pa.large_string())
+        texts = joined.dictionary
         known = pa.concat_arrays([known, texts.filter(pc.index_in(texts, known).is_null())])
         # The last place is that of the missing value, -1.
         places = np.append(pc.index_in(texts, known).to_numpy(), -1).astype(np.int32)

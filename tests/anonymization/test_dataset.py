@@ -18,6 +18,7 @@ from privacy_assets.contract import column_admission
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.parquet_dataset import ParquetDataset
 from privacy_assets.storage.parquet_parts import write_parts
 from tests.examples import examples
 
@@ -175,6 +176,23 @@ def test_checks_of_the_whole_table_hold_and_wide_tables_are_read_at_once(tmp_pat
     write_source(tmp_path / "dear", table.assign(cost=91.0), 25)
     with pytest.raises(ContractError, match="cheap"):
         anonymize_dataset(tmp_path / "dear", tmp_path / "again", contract, k=3)
+
+
+@pytest.mark.parametrize("most", [256, 3])
+def test_a_part_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(column_admission, "MOST_COLUMNS", most)
+    source = write_source(tmp_path / "source", people(40), 20)
+    read = ParquetDataset.read
+
+    def replaced(dataset, *given):
+        found = read(dataset, *given)
+        people(20, 1).to_parquet(source / "0000.parquet", index=False)
+        return found
+
+    monkeypatch.setattr(ParquetDataset, "read", replaced)
+    with pytest.raises(InvalidTableError, match="1 of 2 files changed while they were read"):
+        anonymize_dataset(source, tmp_path / "released", CONTRACT, k=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
 def test_an_existing_directory_is_not_replaced(tmp_path):

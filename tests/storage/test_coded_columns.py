@@ -1,5 +1,7 @@
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage import coded_columns
 from privacy_assets.storage.coded_columns import ColumnCoder, code_stored, code_texts
-from privacy_assets.storage.table import store
+from privacy_assets.storage.table import StoredTable, store
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
 
@@ -80,3 +82,26 @@ def test_texts_of_a_stored_table_have_equal_codes_where_they_are_equal(
     pd.testing.assert_series_equal(
         coded.take(np.arange(len(table))).astype(object), table["text"].astype(object), check_names=False
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "n_values"),
+    [
+        (pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.string()), 200),
+        (pa.dictionary(pa.uint8(), pa.string()), pa.dictionary(pa.uint8(), pa.string()), 200),
+        (pa.string(), pa.large_string(), 200),
+    ],
+)
+def test_files_with_narrow_codes_and_both_types_of_texts_are_coded(tmp_path, first, second, n_values):
+    files = []
+    for place, kind in enumerate((first, second)):
+        texts = pa.array([*(f"{place} {number}" for number in range(n_values // 2)), None], pa.string())
+        table = pa.table(
+            {"text": texts.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else texts.cast(kind)}
+        )
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+        files.append((tmp_path / f"{place}.parquet").open("rb"))
+    codes, n_codes = code_texts(StoredTable(files), "text")
+    assert n_codes == n_values + 1
+    assert len(set(codes)) == n_values + 1
+    assert (codes == n_values).sum() == 2
