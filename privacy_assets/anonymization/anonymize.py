@@ -27,7 +27,7 @@ from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.nodes_of_classes import label_by_nodes
 from privacy_assets.anonymization.related import rows_to_anonymize
-from privacy_assets.anonymization.release import release
+from privacy_assets.anonymization.release import describe, release
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.sensitive_values import make_models
 from privacy_assets.anonymization.settings import (
@@ -226,10 +226,13 @@ def anonymize_with(
         if along is not None and settings.output == "labels"
     }
     dimensions = coded.dimensions
-    # Most of their memory is not needed any more.
+    # The memory of each step is needed by the next one.
     del coded, found
     give_back_memory()
-    released = release(table, dimensions, classes, settings, tree=tree, nodes=nodes, directory=directory)
+    described = describe(table, dimensions, classes, settings, tree=tree, nodes=nodes)
+    del dimensions, classes, nodes
+    give_back_memory()
+    released = release(table, described, settings, tree=tree, directory=directory)
     return _with_hierarchies(released, read)
 
 
@@ -330,7 +333,8 @@ def _by_lattice(
     classes = _described(coded, records, sizes, settings)
     # Centers of classes are released without labels, so the loss is that of the values in each class.
     nodes = given.labels if settings.output == "labels" else None
-    released = release(table, coded.dimensions, classes, settings, nodes=nodes, directory=directory)
+    described = describe(table, coded.dimensions, classes, settings, nodes=nodes)
+    released = release(table, described, settings, directory=directory)
     return _with_hierarchies(released, read)
 
 

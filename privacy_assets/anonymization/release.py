@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,20 @@ Labels = Mapping[str, "pd.Series[Any]"]
 ROWS_LABELED_AT_ONCE = 2**16
 
 
-def release(
+class DescribedClasses(NamedTuple):
+    """What is released of classes: labels by quasi-identifier, how to read them, one row per class, and figures.
+
+    ``class_of_row`` (int32) has the class of each row of the table, -1 for rows that are left out.
+    """
+
+    labels: Mapping[str, ClassLabels]
+    model: ReleaseModel
+    frame: pd.DataFrame
+    stats: dict[str, Any]
+    class_of_row: NDArray[np.int32]
+
+
+def describe(
     table: Table,
     dimensions: list[Dimension],
     classes: Classes,
@@ -55,13 +68,8 @@ def release(
     *,
     tree: CutTree | None = None,
     nodes: Mapping[str, NodeLabels] | None = None,
-    directory: Path | None = None,
-) -> Anonymization:
-    """Assemble the released table, with its rows in an order that depends only on the released content.
-
-    ``nodes`` has the labels of the quasi-identifiers that are released as nodes of their hierarchies. With a directory,
-    the rows are in a file without a name there instead of in memory.
-    """
+) -> DescribedClasses:
+    """Label and measure classes; ``nodes`` has the labels of the quasi-identifiers that are released as nodes."""
     nodes = nodes or {}
     cells = cells_of(tree, settings)
     n_classes = len(classes.sizes)
@@ -77,8 +85,24 @@ def release(
     )
     class_of_row = np.full(len(table), -1, np.int32)
     class_of_row[classes.records] = np.repeat(np.arange(n_classes, dtype=np.int32), classes.sizes)
+    return DescribedClasses(labels, model, frame, stats, class_of_row)
+
+
+def release(
+    table: Table,
+    described: DescribedClasses,
+    settings: AnonymizeSettings,
+    *,
+    tree: CutTree | None = None,
+    directory: Path | None = None,
+) -> Anonymization:
+    """Assemble the released table, with its rows in an order that depends only on the released content.
+
+    With a directory, the rows are in a file without a name there instead of in memory.
+    """
+    labels, model, frame, stats, class_of_row = described
     # Only released rows: the others must not affect the result.
-    kept = np.flatnonzero(class_of_row >= 0) if len(classes.records) < len(table) else None
+    kept = np.flatnonzero(class_of_row >= 0) if (class_of_row < 0).any() else None
     class_of_row = class_of_row if kept is None else class_of_row[kept]
     hidden = {*settings.direct_identifiers, settings.subject}
     others = {
@@ -88,10 +112,11 @@ def release(
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    of_class = hash_classes(labels, n_classes, settings.seed)
+    of_class = hash_classes(labels, len(frame), settings.seed)
     hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     # Equal rows by their position, so that nothing depends on how the classes were found.
-    order = np.argsort(hashes, kind="stable").astype(classes.records.dtype)
+    order: NDArray[np.integer[Any]] = np.argsort(hashes, kind="stable")
+    order = order.astype(np.int32) if len(table) < 1 << 31 else order
     del hashes
     class_of_released = class_of_row[order]
     del class_of_row
