@@ -233,7 +233,7 @@ def child(kind: str, n_rows: int, n_columns: int, n_threads: int) -> None:
         n_classes = anonymize(table, quasi_identifiers=list(table), k=10).stats["n_classes"]
     else:
         rows = pack_matrix(codes)
-        n_classes = len(partition_rows(rows, dimensions, row_models(10), n_threads=n_threads, with_cuts=False).begins)
+        n_classes = len(partition_rows(rows, dimensions, row_models(10), n_threads=n_threads).begins)
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
     print(json.dumps([seconds, wall, peak_mib() - before, max(to_generate, peak_mib()), n_classes]))
 

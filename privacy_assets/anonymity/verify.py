@@ -225,10 +225,7 @@ def _read(
     def labels() -> Iterator[tuple[NDArray[np.integer[Any]], int]]:
         for name in quasi_identifiers:
             try:
-                if isinstance(table, StoredTable):
-                    yield _codes_of_stored_labels(table, name)
-                else:
-                    yield _label_codes(table[name], name)
+                yield _label_codes(table, name)
             except InvalidTableError as error:
                 problems.append(str(error))
 
@@ -243,17 +240,19 @@ def _read(
     return grouped, values
 
 
-def _codes_of_stored_labels(table: StoredTable, name: str) -> tuple[NDArray[np.integer[Any]], int]:
-    """Do what `_label_codes` does."""
+def _label_codes(table: Table, name: str) -> tuple[NDArray[np.integer[Any]], int]:
+    """Give equal labels the same code; of a stored table, labels are compared once for all rows that have them."""
+    if not isinstance(table, StoredTable):
+        return _codes_of_labels(table[name], name)
     texts = code_texts(table, name)
     if texts is not None:
         return texts
     coded = code_stored(table, name)
-    codes, n_codes = _label_codes(coded.distinct, name)
+    codes, n_codes = _codes_of_labels(coded.distinct, name)
     return codes.astype(np.min_scalar_type(n_codes))[coded.codes], n_codes
 
 
-def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
+def _codes_of_labels(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
     """Give equal labels the same code; a column may mix kinds, such as 1.5 or a date and ``*``."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return compact(column.cat.codes.to_numpy(), len(column.cat.categories))

@@ -153,7 +153,7 @@ class _Finish:
         if counts_people:
             person = np.unique(np.concatenate(people)[order], return_inverse=True)[1].astype(np.int32)
         values_of_rows = np.concatenate(sensitive)[order] if n_sensitive > 0 else None
-        grower = Grower(rows, self.dimensions, self.models, person, values_of_rows, True, len(numbers))
+        grower = Grower(rows, self.dimensions, self.models, person, values_of_rows, len(numbers))
         low, high = self.corners[leaf]
         grown = grower.grow(Task(0, len(numbers), low.copy(), high.copy()))
         return self._described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)

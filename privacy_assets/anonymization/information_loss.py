@@ -30,18 +30,10 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.generalization import Generalization
 from privacy_assets.anonymization.quasi_identifiers import Scale
+from privacy_assets.columns.coding import count_codes
 
-ROWS_AT_ONCE = 2**20
 OUTERMOST_SHARE = 0.005
 """Share of records at each end of a column that `positions_of_most` leaves out."""
-
-
-def count_codes(codes: NDArray[np.integer[Any]], n_codes: int) -> NDArray[np.int64]:
-    """Count the rows of each code below ``n_codes``, some rows at a time, because NumPy converts them."""
-    counts = np.zeros(n_codes, np.int64)
-    for begin in range(0, len(codes), ROWS_AT_ONCE):
-        counts += np.bincount(codes[begin : begin + ROWS_AT_ONCE], minlength=n_codes)
-    return counts
 
 
 def class_widths(generalization: Generalization, positions: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,13 +37,13 @@ from privacy_assets.anonymization.nodes_of_classes import NodeLabels
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.columns.coding import count_codes
 from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.table import Table, store
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
-Labels = Mapping[str, "pd.Series[Any]"]
 ROWS_LABELED_AT_ONCE = 2**16
 
 
@@ -71,20 +71,24 @@ def describe(
 ) -> DescribedClasses:
     """Label and measure classes; ``nodes`` has the labels of the quasi-identifiers that are released as nodes."""
     nodes = nodes or {}
-    cells = cells_of(tree, settings)
-    n_classes = len(classes.sizes)
-    labels = label_classes(dimensions, classes, settings, cells, nodes)
-    model, frame, stats = describe_release(
-        list(table.columns),
-        dimensions,
-        classes,
-        settings,
-        lambda name: labels_in_blocks(labels[name], n_classes),
-        cells,
-        nodes,
-    )
+    # The regions of the classes, if they are released; otherwise the values that occur are.
+    of_regions = settings.bounds == "cell" and settings.output == "labels"
+    cells = tree.cells() if tree is not None and of_regions else None
+    labels = _label_classes(dimensions, classes, settings, cells, nodes)
+    frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
+    model = _release_model(list(table.columns), [d.scale for d in dimensions], settings)
+    model = ReleaseModel({**model.masks, **{name: HierarchyMapping(name, name) for name in nodes}})
+    penalties = {name: own.penalties for name, own in nodes.items()}
+    if cells is not None:
+        penalties |= _use_cells(labels, model, cells, dimensions, classes, stats)
+    if penalties:
+        _use_penalties(penalties, classes, frame, stats)
+    for scale, codes in ((d.scale, d.codes) for d in dimensions if d.scale.name in nodes):
+        counts = count_codes(codes, scale.n_values)
+        covered = nodes[scale.name].covered
+        stats["non_uniform_entropy"][scale.name] = entropy_of_labels(covered, counts, classes.sizes)
     class_of_row = np.full(len(table), -1, np.int32)
-    class_of_row[classes.records] = np.repeat(np.arange(n_classes, dtype=np.int32), classes.sizes)
+    class_of_row[classes.records] = np.repeat(np.arange(len(frame), dtype=np.int32), classes.sizes)
     return DescribedClasses(labels, model, frame, stats, class_of_row)
 
 
@@ -112,7 +116,7 @@ def release(
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    of_class = hash_classes(labels, len(frame), settings.seed)
+    of_class = _hash_classes(labels, len(frame), settings.seed)
     hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     # Equal rows by their position, so that nothing depends on how the classes were found.
     order: NDArray[np.integer[Any]] = np.argsort(hashes, kind="stable")
@@ -135,12 +139,15 @@ def release(
     # The values of objects determine how they are stored, so they are written at once.
     n_at_once = n_rows if any(map(types.is_object_dtype, rows(0, 1).dtypes)) else ROWS_LABELED_AT_ONCE
     batches = (rows(begin, begin + n_at_once) for begin in range(0, n_rows, n_at_once))
-    released: Table = rows(0, n_rows) if directory is None else store(batches, directory)
+    if directory is None:
+        released: Table = _with_sorted_labels(rows(0, n_rows), labels)
+    else:
+        released = store(batches, directory)
     members = {"class": class_of_released, "row": order if kept is None else kept.astype(order.dtype)[order]}
     return Anonymization(released, model, frame, pd.DataFrame(members, copy=False), stats, tree, settings.described())
 
 
-def hash_classes(labels: Mapping[str, ClassLabels], n_classes: int, seed: int) -> NDArray[np.uint64]:
+def _hash_classes(labels: Mapping[str, ClassLabels], n_classes: int, seed: int) -> NDArray[np.uint64]:
     """Return a keyed hash of the labels of each class."""
     found = np.zeros(n_classes, np.uint64)
     for begin in range(0, n_classes, CLASSES_AT_A_TIME):
@@ -150,12 +157,7 @@ def hash_classes(labels: Mapping[str, ClassLabels], n_classes: int, seed: int) -
     return found
 
 
-def cells_of(tree: CutTree | None, settings: AnonymizeSettings) -> Cells | None:
-    """Return the regions of the classes if they are released; None if the values that occur are."""
-    return tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
-
-
-def label_classes(
+def _label_classes(
     dimensions: list[Dimension],
     classes: Classes,
     settings: AnonymizeSettings,
@@ -179,33 +181,12 @@ def label_classes(
     return labels
 
 
-def describe_release(
-    columns: list[str],
-    dimensions: list[Dimension],
-    classes: Classes,
-    settings: AnonymizeSettings,
-    labels_of: Callable[[str], Iterable[Labels]],
-    cells: Cells | None,
-    nodes: Mapping[str, NodeLabels],
-) -> tuple[ReleaseModel, pd.DataFrame, dict[str, Any]]:
-    """Return the model, one row per class, and the figures of a release of a table with these columns.
-
-    ``labels_of`` returns the released columns of a quasi-identifier, with one row per class, in one or more blocks.
-    """
-    frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
-    model = _release_model(columns, [d.scale for d in dimensions], settings)
-    model = ReleaseModel({**model.masks, **{name: HierarchyMapping(name, name) for name in nodes}})
-    penalties = {name: own.penalties for name, own in nodes.items()}
-    if cells is not None:
-        penalties |= _use_cells(labels_of, model, cells, dimensions, classes, stats)
-    if penalties:
-        _use_penalties(penalties, classes, frame, stats)
-    for dimension in dimensions:
-        if dimension.scale.name in nodes:
-            stats["non_uniform_entropy"][dimension.scale.name] = entropy_of_labels(
-                nodes[dimension.scale.name].covered, np.bincount(dimension.codes), classes.sizes
-            )
-    return model, frame, stats
+def _with_sorted_labels(frame: pd.DataFrame, labels: Mapping[str, ClassLabels]) -> pd.DataFrame:
+    """Return rows with categories of labels that are sorted instead of in the order of their first rows."""
+    made = [name for name, own in labels.items() if not isinstance(own, GivenLabels)]
+    for name in frame.columns.intersection([*made, *(name + VALUES for name in made)]):
+        frame[name] = frame[name].cat.reorder_categories(frame[name].cat.categories.sort_values())
+    return frame
 
 
 def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:
@@ -227,7 +208,7 @@ def _use_penalties(
 
 
 def _use_cells(
-    labels_of: Callable[[str], Iterable[Labels]],
+    labels: Mapping[str, ClassLabels],
     model: ReleaseModel,
     cells: Cells,
     dimensions: list[Dimension],
@@ -241,7 +222,8 @@ def _use_cells(
         mask = model.masks[scale.name]
         if isinstance(mask, HierarchyMapping):
             continue
-        penalties[scale.name] = np.concatenate([label_widths(each, mask, scale) for each in labels_of(scale.name)])
+        blocks = labels_in_blocks(labels[scale.name], len(classes.sizes))
+        penalties[scale.name] = np.concatenate([label_widths(each, mask, scale) for each in blocks])
         if scale.is_ordered:
             wide = widened(own, cells[0][:, j], cells[1][:, j])
             stats["non_uniform_entropy"][scale.name] = non_uniform_entropy(wide, dimension.codes, classes.sizes)

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,9 +151,8 @@ def run_check(chosen: argparse.Namespace) -> int:
     broken, n_records, unit = None, 0, None
     try:
         if chosen.table.is_dir():
-            progress = Progress()
-            checked = admit_parquet(contract, open_parquet_dataset(chosen.table), progress=progress.tell).checked
-            progress.end()
+            with closing(Progress()) as progress:
+                checked = admit_parquet(contract, open_parquet_dataset(chosen.table), progress=progress.tell).checked
         else:
             checked = contract.check(_read(chosen.table, source))
         n_records, examined = len(checked), examine_unit(checked, contract)
@@ -219,7 +219,7 @@ def run_assess(chosen: argparse.Namespace) -> int:
         lines += ["", "Leakage is not assessed: nothing can be linked or inferred in a single column."]
     else:
         lines += ["", "Leakage is not assessed: give --control FILE with records that the synthesizer never saw."]
-    progress.end()
+    progress.close()
     _print(chosen, figures, lines)
     return 0
 
@@ -240,7 +240,7 @@ def _assess_related(
     ]
     progress = Progress()
     figures, lines = assess_related(contracts, sides, progress)
-    progress.end()
+    progress.close()
     of_views = [
         f"{name} of {view}: {_shown(scores.get(name))}"
         for view, scores in figures["views"].items()
@@ -276,7 +276,7 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
         hierarchies=hierarchies or None,
         progress=progress.tell,
     )
-    progress.end()
+    progress.close()
     made = found.table
     is_csv = chosen.output.suffix == ".csv"
     write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))
@@ -311,7 +311,7 @@ class Progress:
         line = ", ".join(f"{name.removeprefix('n_').replace('_', ' ')} {value:,.0f}" for name, value in counts.items())
         print(f"\r\x1b[K{line[:100]}", end="", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Remove the line."""
         if self._is_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

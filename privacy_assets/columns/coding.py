@@ -30,6 +30,7 @@ ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
 # This many values are read first, because one with too many decimals is enough to decide.
 _FIRST_READ = 1000
+_ROWS_COPIED_AT_ONCE = 2**20
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
 _NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _INFERRED_KINDS: Mapping[str, Kind] = {
@@ -297,6 +298,15 @@ def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
 def code_type(n_codes: int) -> np.dtype[Any]:
     """Return the smallest type of codes from 0 to ``n_codes - 1``."""
     return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
+
+
+def count_codes(codes: NDArray[np.integer[Any]], n_codes: int, lowest: int = 0) -> NDArray[np.int64]:
+    """Count the rows of each of ``n_codes`` codes from ``lowest`` on, some rows at a time, because they are copied."""
+    counts = np.zeros(n_codes, np.int64)
+    for begin in range(0, len(codes), _ROWS_COPIED_AT_ONCE):
+        some = codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64)
+        counts += np.bincount(some - lowest, minlength=n_codes)
+    return counts
 
 
 def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.coding import connected
+from privacy_assets.columns.coding import connected, count_codes
 from privacy_assets.columns.spelling import numbers_of_distinct
 
 FEWEST_VALUES: Final = 10
@@ -43,7 +43,6 @@ IN_ORDER: Final = "in its order"
 SEPARATOR: Final = "separator"
 MOST_IN_ORDER: Final = 200_000
 """Codes, pairs, or rows in an order that are examined: in the middle, or all of some values."""
-ROWS_PER_BLOCK: Final = 2**20
 
 Codes = NDArray[np.int64]
 AnyCodes = NDArray[np.signedinteger[Any]]
@@ -97,10 +96,7 @@ def _type_of(n_values: int) -> Any:
 
 def sizes_of(codes: AnyCodes) -> Codes:
     """Count the rows of each code, first of the missing one, -1."""
-    sizes = np.zeros(int(codes.max(initial=-1)) + 2, np.int64)
-    for begin in range(0, len(codes), ROWS_PER_BLOCK):
-        sizes += np.bincount(codes[begin : begin + ROWS_PER_BLOCK].astype(np.int64) + 1, minlength=len(sizes))
-    return sizes
+    return count_codes(codes, int(codes.max(initial=-1)) + 2, lowest=-1)
 
 
 def _may_number(values: pd.Index[Any]) -> bool:

@@ -45,6 +45,7 @@ def needs_frame(contract: TableContract, names: Sequence[str]) -> bool:
 def admit_frame(contract: TableContract, table: pd.DataFrame) -> AdmittedColumns:
     """Admit a table that is in memory."""
     checked = contract.check(table)
+    del table
     return AdmittedColumns(contract.with_people(checked), checked)
 
 
@@ -57,9 +58,7 @@ def admit_parquet(
     """Admit Parquet files a few columns at a time, or at once if the contract needs it; see `admit_columns`."""
     names, n_read = dataset.schema.names, 0
     if needs_frame(contract, names):
-        table = dataset.read()
-        dataset.require_unchanged()
-        return admit_frame(contract, table)
+        return admit_frame(contract, dataset.read_unchanged())
 
     def read(some: list[str]) -> pd.DataFrame:
         nonlocal n_read

@@ -105,8 +105,8 @@ class ParquetDataset:
         """Return all rows, of some columns or all."""
         return as_frame(pa.Table.from_batches(self.batches(names=names), schema=self._schema_of(names)))
 
-    def read_unchanged(self, names: list[str]) -> pd.DataFrame:
-        """Return some columns; if they cannot be read, refuse the table in the words of all of them."""
+    def read_unchanged(self, names: list[str] | None = None) -> pd.DataFrame:
+        """Return some columns or all; if some cannot be read, refuse the table in the words of all of them."""
         with suppress(InvalidTableError):
             frame = self.read(names)
             self.require_unchanged()
@@ -114,9 +114,9 @@ class ParquetDataset:
         self.require_unchanged()
         for _ in self.batches():
             pass  # A damaged part is found without the memory of a frame.
-        frame = self.read()[names]
+        frame = self.read()
         self.require_unchanged()
-        return frame
+        return frame if names is None else frame[names]
 
     def _schema_of(self, names: Sequence[str] | None) -> pa.Schema:
         return self.schema if names is None else pa.schema([self.schema.field(name) for name in names])

@@ -153,7 +153,7 @@ def _grow(
 ) -> tuple[int, int, int]:
     """Process the open nodes of a stack until it is empty or enough cuts were made.
 
-    Written in place: ``begins`` of finished classes and, unless ``cuts`` is empty, the cuts. Returns the number of
+    Written in place: ``begins`` of finished classes and the cuts. Returns the number of
     open nodes, of finished classes, and of cuts.
     """
     n_dimensions = len(box.low)
@@ -219,9 +219,8 @@ def _grow(
         )
         for code in head:
             is_head[code] = False
-        if len(cuts) > 0:
-            cuts[n_cuts, 0], cuts[n_cuts, 1], cuts[n_cuts, 2] = begin, stop, middle
-            cuts[n_cuts, 3], cuts[n_cuts, 4] = j, cut[THRESHOLD] * (1 - dimensions.is_set[j])
+        cuts[n_cuts, 0], cuts[n_cuts, 1], cuts[n_cuts, 2] = begin, stop, middle
+        cuts[n_cuts, 3], cuts[n_cuts, 4] = j, cut[THRESHOLD] * (1 - dimensions.is_set[j])
         n_cuts += 1
         is_left_larger = middle - begin > stop - middle
         smaller_slot = NO_SLOT
@@ -278,12 +277,11 @@ class Grower:
         models: Models,
         person: NDArray[np.int32] | None,
         sensitive: NDArray[np.int32] | None,
-        with_cuts: bool,
         task_rows: int,
     ) -> None:
         self.rows, self.dimensions, self.models = rows, dimensions, models
         self.person, self.sensitive = person, sensitive
-        self.with_cuts, self.task_rows = with_cuts, task_rows
+        self.task_rows = task_rows
 
     def root(self) -> Task:
         """Return the open node of the whole table."""
@@ -305,7 +303,7 @@ class Grower:
         stack.begin[0], stack.stop[0], stack.low[0], stack.high[0] = task
         most_classes = size // max(self.models.k, 1) + 1 if most_cuts > 1 else 1
         begins = np.empty(most_classes, np.int64)
-        cuts = np.empty((most_classes if self.with_cuts else 0, 5), np.int64)
+        cuts = np.empty((most_classes, 5), np.int64)
         # Without a guard, Numba leaves out the code that only counts of people and values need.
         is_guarded = self.person is not None or self.sensitive is not None
         guard = make_guard(self.person, self.sensitive, len(self.rows.codes), self.models) if is_guarded else None
@@ -332,7 +330,7 @@ class Grower:
             for i in range(n_open)
         ]
         n_rows_open = sum(node.stop - node.begin for node in still_open)
-        kept = cuts[:n_cuts] if self.with_cuts else cuts
+        kept = cuts[:n_cuts]
         if 2 * n_classes < most_classes:
             begins, kept = begins[:n_classes].copy(), kept.copy()
         return _Grown(begins[:n_classes], kept, still_open, size - n_rows_open)
@@ -345,7 +343,6 @@ def partition_rows(
     *,
     person: NDArray[np.int32] | None = None,
     sensitive: NDArray[np.int32] | None = None,
-    with_cuts: bool = True,
     n_threads: int = 1,
     on_rows: Callable[[int], None] | None = None,
     task_rows: int | None = None,
@@ -362,7 +359,7 @@ def partition_rows(
         task_rows = max(n_rows // (TASKS_PER_THREAD * n_threads), FEWEST_ROWS_PER_TASK)
         if n_threads == 1 and on_rows is None:
             task_rows = n_rows
-    grower = Grower(rows, dimensions, models, person, sensitive, with_cuts, task_rows)
+    grower = Grower(rows, dimensions, models, person, sensitive, task_rows)
     done = list(_grow_all(grower, n_threads, on_rows))
     begins = np.sort(np.concatenate([grown.begins for grown in done]))
     cuts = np.concatenate([grown.cuts for grown in done])
