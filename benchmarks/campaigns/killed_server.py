@@ -1,9 +1,11 @@
 """Kill a Spark Connect server, with its workers, at points of a Dagster run that releases both sides, and look.
 
-Usage: python -m benchmarks.campaigns.killed_server [--points 10]   (needs Java and the extra `spark`)
+Usage: python -m benchmarks.campaigns.killed_server [--points 10] [--clocks=+26h,-26h]
 
-One run that nothing interrupts counts the requests of its engine. Then, for each point, a new server is killed at one
-of them: before it, or while it is answered. Held of each run:
+It needs Java and the extra `spark`. One run that nothing interrupts counts the requests of its engine. With `--clocks`
+(needs the program `faketime`), the same run is made with servers and workers whose clocks are off by so much, and its
+releases must be equal. Then, for each point, a new server is killed at one of the requests: before it, or while it is
+answered. Held of each run:
 
 - a stage that needs the server is refused within 60 seconds;
 - what appears is complete and verifies: a side is released, or is not there;
@@ -51,13 +53,14 @@ SENTINEL = "SentinelTown"
 class Server:
     """A server with two workers, in a group of processes, which a signal ends at once."""
 
-    def __init__(self, files: Path) -> None:
+    def __init__(self, files: Path, clock: str | None = None) -> None:
         self.files = files
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         home = Path(pyspark.__file__).parent
         command = [
+            *([] if clock is None else ["faketime", "-f", clock]),
             str(home / "bin" / "spark-submit"), "--master", "local[2, 4]",
             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
             "--conf", f"spark.connect.grpc.binding.port={port}", "spark-internal",
@@ -170,6 +173,7 @@ def main() -> None:
     """Kill at each point, and print a line for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=10)
+    parser.add_argument("--clocks", default="", help="how far clocks are off")
     options = parser.parse_args()
     work, rows, requests = Path(tempfile.mkdtemp(prefix="killed-server-")), table(), Requests()
 
@@ -184,6 +188,13 @@ def main() -> None:
     expected, n_requests = released(project), requests.count
     assert sorted(expected) == sorted(SIDES)
     print(f"nothing interrupts it: {n_requests} requests, released: {', '.join(expected)}", flush=True)
+    for clock in filter(None, options.clocks.split(",")):
+        other = Server(place(f"server{clock}"), clock)
+        requests.armed(0, other)
+        project, result, _ = run(place(f"run{clock}"), rows, other)
+        other.kill()
+        assert result.success and released(project) == expected
+        print(f"clocks of server and workers off by {clock}: the same releases", flush=True)
     slowest = 0.0
     for point in range(options.points):
         at = 1 + point * (n_requests - 1) // max(options.points - 1, 1)

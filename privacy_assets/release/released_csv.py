@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,8 @@ NOTHING = '""'
 ROWS_AT_ONCE = 2**14
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
 MOST_BLOCK_BYTES = 2**30
+MOST_DISTINCT = 0.25
+"""Share of the rows up to which whole numbers are written once each."""
 _SEPARATORS = ";\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 """After each of these a spreadsheet may begin a cell, because its separators are others, or it splits lines first."""
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
@@ -94,6 +96,11 @@ class _Cells(NamedTuple):
     distinct: pa.Array
     places: pa.Array | None = None
 
+    @classmethod
+    def repeated(cls, distinct: pa.Array, places: pa.Array) -> Self:
+        """Return cells whose places are of the smallest type, because those of all columns are in memory."""
+        return cls(distinct, places.cast(pa.from_numpy_dtype(np.min_scalar_type(len(distinct)))))
+
     def rows(self, start: int, n_rows: int) -> pa.Array:
         """Return the cells of some rows; a missing value is an empty cell."""
         if self.places is None:
@@ -106,7 +113,7 @@ class _Cells(NamedTuple):
         distinct = pc.if_else(is_empty, _text(NOTHING), self.distinct)
         if self.places is None:
             return _Cells(distinct)
-        places = self.places.fill_null(len(distinct))
+        places = self.places.fill_null(pa.scalar(len(distinct), self.places.type))
         return _Cells(pa.concat_arrays([distinct, pa.array([NOTHING], distinct.type)]), places)
 
 
@@ -181,7 +188,7 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
         in_order = np.argsort(with_care)
         replaced = pa.array([written[place] for place in in_order], distinct.type)
         distinct = pc.replace_with_mask(distinct, pa.array(mask), replaced)
-    return _Cells(distinct, encoded.indices), n_escaped
+    return _Cells.repeated(distinct, encoded.indices), n_escaped
 
 
 def digest_of_csv(table: Table) -> tuple[str, dict[str, Any]]:
@@ -272,14 +279,16 @@ def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
     """Write values other than text; a missing value is empty."""
     if pa.types.is_null(array.type):
         return _Cells(pa.nulls(len(array), pa.large_string()))
-    if pa.types.is_integer(array.type):
-        return _Cells(array.cast(pa.large_string()))
     # Each distinct value is written once. Compared as integers, because 0.0 and -0.0 are written differently.
     width = array.type.bit_width
     bits = array if width == 1 else array.view(pa.int64() if width == 64 else pa.int32())
     encoded = bits.dictionary_encode()
     distinct = encoded.dictionary if width == 1 else encoded.dictionary.view(array.type)
-    return _Cells(pa.array(_written(distinct, kind, is_of_days), pa.large_string()), encoded.indices)
+    if pa.types.is_integer(array.type):
+        if len(distinct) > len(array) * MOST_DISTINCT:
+            return _Cells(array.cast(pa.large_string()))
+        return _Cells.repeated(distinct.cast(pa.large_string()), encoded.indices)
+    return _Cells.repeated(pa.array(_written(distinct, kind, is_of_days), pa.large_string()), encoded.indices)
 
 
 def _written(array: pa.Array, kind: str, is_of_days: bool) -> list[str]:

@@ -301,8 +301,20 @@ def test_the_file_is_that_of_the_cells_one_by_one(data):
     kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4))
     names = data.draw(st.lists(st.text(max_size=5), min_size=len(kinds), max_size=len(kinds), unique=True))
     table = pd.DataFrame({name: data.draw(COLUMNS[kind]) for name, kind in zip(names, kinds, strict=True)})
-    table = pd.concat([table, table.iloc[::-1]], ignore_index=True)
+    # Whole numbers that repeat are written once.
+    n_times = data.draw(st.sampled_from([1, 3]))
+    table = pd.concat([table, table.iloc[::-1]] * n_times, ignore_index=True)
     assert written(table)[0] == written_cell_by_cell(table)
+
+
+def test_whole_numbers_that_repeat_are_written_as_others():
+    columns = {
+        "unsigned": pd.array([2**64 - 1, 5, None] * 6, dtype="UInt64"),
+        "whole": pd.array([-(2**63), 2**63 - 1, None] * 6, dtype="Int64"),
+        "different": np.arange(18),
+    }
+    for table in (pd.DataFrame(columns), *(pd.DataFrame({name: own}) for name, own in columns.items())):
+        assert written(table)[0] == written_cell_by_cell(table)
 
 
 PLAIN = pd.DataFrame(
