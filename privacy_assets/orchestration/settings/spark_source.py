@@ -151,7 +151,9 @@ class SparkSource:
             place = place.replace(PARTITION_FIELD, partition_key)
         if self.table is not None:
             return lambda spark: spark.read.table(place)
-        return lambda spark: spark.read.format(self.format).load(place)
+        # Otherwise Spark would read all files with the columns of one of them, and leave out those of others.
+        is_merged = self.format in ("parquet", "orc")
+        return lambda spark: spark.read.format(self.format).option("mergeSchema", is_merged).load(place)
 
 
 def _select(batches: Batches, names: Sequence[str]) -> Batches:

@@ -173,6 +173,27 @@ def test_types_with_several_values_in_a_cell_are_refused_by_name(engine):
     assert SparkSource(table="nested", columns=["age"]).read(None, engine, "people")["age"].tolist() == [1]
 
 
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_parts_of_different_schemas_are_refused_or_read_with_all_of_their_columns(engine, tmp_path, names):
+    few = pa.table({"age": [30, 40], "sex": ["f", "m"]})
+    contract = contract_of({name: COLUMNS[name] for name in ("age", "sex")})
+
+    def admit(other):
+        for name, part in zip(names, (few, other), strict=True):
+            pq.write_table(part, tmp_path / f"{name}.parquet")
+        return SparkSource(path=str(tmp_path)).admit(contract, None, engine, "people").table
+
+    with pytest.raises(ContractError, match="name"):
+        admit(few.append_column("name", [["SENTINEL", "SENTINEL"]]))
+    with pytest.raises(EngineError, match="could not open the table .*MERGE") as raised:
+        admit(few.set_column(0, "age", [["SENTINEL", "41"]]))
+    assert "SENTINEL" not in str(raised.value)
+    # As in a table whose columns were added later, a column that a part lacks has no values there.
+    assert admit(few.select(["sex"]))["age"].tolist() == [30, 40, pd.NA, pd.NA]
+    with pytest.raises(ContractError, match="sex"):
+        admit(few.select(["age"]))
+
+
 def test_a_part_that_is_damaged_is_refused_and_none_of_spark_is_said(engine, parquet, tmp_path):
     content = bytearray(parquet.read_bytes())
     content[10:4000] = b"SENTINEL" * 500
