@@ -509,14 +509,19 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
 def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> tuple[NDArray[np.int64], int]:
     """Do what `group_rows` does with columns that come one after the other, each with the number of its codes."""
     key = np.zeros(n_rows, np.int64)
-    n_keys = 1
+    n_keys, all_differ = 1, False
     for column, n in columns:
+        if all_differ:
+            continue
         if n_keys * n > LARGEST_INT64:
             key, distinct = pd.factorize(key)
             n_keys = max(len(distinct), 1)
+            all_differ = n_keys == n_rows
         key *= n
         key += column
         n_keys *= max(n, 1)
+    if all_differ:
+        return np.arange(n_rows), n_rows
     groups, distinct = pd.factorize(key)
     return groups.astype(np.int64, copy=False), len(distinct)
 

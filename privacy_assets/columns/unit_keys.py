@@ -23,7 +23,6 @@ from privacy_assets.columns.key_candidates import (
     Codes,
     candidates_of,
     code_column,
-    sizes_of,
 )
 from privacy_assets.columns.place_names import names_a_place
 
@@ -173,7 +172,9 @@ def _is_measure(kind: Any, codes: Codes) -> bool:
 def _numbered(codes: AnyCodes) -> Codes:
     """Return the codes numbered from 0 without those that do not occur, in their order; a missing one, -1, is first."""
     # The last place is that of -1.
-    numbers: Codes = np.roll(np.cumsum(sizes_of(codes) > 0) - 1, -1)[codes]
+    occurs = np.zeros(int(codes.max(initial=-1)) + 2, np.bool_)
+    occurs[codes] = True
+    numbers: Codes = np.roll(np.cumsum(np.roll(occurs, 1)) - 1, -1)[codes]
     return numbers
 
 
