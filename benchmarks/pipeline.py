@@ -55,6 +55,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
 ROWS, MOST_ROWS, WARM_UP_ROWS = (100_000, 1_000_000), 5_000_000, 3_000
+MOST_GENERATED = 10_000_000
 NAME, K = "people", 5
 RATIO_BAR, EXPONENT_BAR, FINGERPRINT_BAR, ADMIT_BAR = 5.0, 1.1, 3.0, 2.5
 PEAK_BAR_MIB, LARGEST_PEAK_BAR_MIB = 1.2e9 / 2**20, 12e9 / 2**20
@@ -150,8 +151,19 @@ class Asked(NamedTuple):
 
 
 def write_table(n_rows: int, root: Path, asked: Asked) -> None:
-    """Write a table with the columns that are asked for."""
-    generate(n_rows)[list(asked.contract)].to_parquet(root / "people.parquet", index=False)
+    """Write a table with the columns that are asked for, in blocks with other people each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    for block, begin in enumerate(range(0, n_rows, MOST_GENERATED)):
+        rows = generate(min(MOST_GENERATED, n_rows - begin), seed=block)[list(asked.contract)]
+        if block and "patient" in rows:
+            rows["patient"] = f"{block} " + rows["patient"]
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+        writer = writer or pq.ParquetWriter(root / "people.parquet", table.schema)
+        writer.write_table(table)
+    writer.close()
 
 
 def definitions(root: Path, asked: Asked):
