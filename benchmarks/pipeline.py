@@ -151,7 +151,7 @@ class Asked(NamedTuple):
 
 
 def write_table(n_rows: int, root: Path, asked: Asked) -> None:
-    """Write a table with the columns that are asked for, in blocks with other people each."""
+    """Write a table with the columns that are asked for, in blocks of which each has its own people."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

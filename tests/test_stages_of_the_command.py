@@ -2,14 +2,16 @@
 
 import json
 import re
+import sys
 import warnings
 
 import pandas as pd
 import pytest
 import yaml
 
-from privacy_assets import TableContract, verify_anonymity
+from privacy_assets import InvalidTableError, TableContract, anonymize, verify_anonymity
 from privacy_assets.cli import main
+from privacy_assets.display.progress_bar import StageProgress
 from tests.orchestration.project import CONTRACT, people, synthetic_people
 from tests.orchestration.sentinels import SENTINELS, TEXT, sentinel_people
 
@@ -151,6 +153,23 @@ def test_a_table_is_anonymized_into_a_new_file(folder, capsys):
     assert len(pd.read_csv("out.csv")) == 300
     wrong = said(capsys, "anonymize", "people.csv", "contract.yaml", "--k", "5", "-o", "out.xlsx", code=1)
     assert "neither .parquet nor .csv" in wrong.err
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_line_with_the_progress_is_removed_also_before_a_refusal(folder, capsys, monkeypatch, refused):
+    def told(*arguments, progress, **named):
+        progress(StageProgress("rows", 1, 2))
+        if refused:
+            raise InvalidTableError("SENTINEL")
+        return anonymize(*arguments, **named)
+
+    monkeypatch.setattr("privacy_assets.anonymization.anonymize.anonymize", told)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    arguments = ("anonymize", "people.csv", "contract.yaml", "--k", "5", "-o", "made.csv")
+    shown = said(capsys, *arguments, code=int(refused)).err
+    line, after = shown.split("total 2")
+    assert line == "\r\x1b[Kdone 1, "
+    assert after.startswith("\r\x1b[K")
 
 
 def test_nothing_shows_a_cell(folder, capsys):

@@ -183,8 +183,10 @@ def _label_classes(
 
 def _with_sorted_labels(frame: pd.DataFrame, labels: Mapping[str, ClassLabels]) -> pd.DataFrame:
     """Return rows with categories of labels that are sorted instead of in the order of their first rows."""
-    made = [name for name, own in labels.items() if not isinstance(own, GivenLabels)]
-    for name in frame.columns.intersection([*made, *(name + VALUES for name in made)]):
+    intervals = [name for name, own in labels.items() if isinstance(own, IntervalLabels)]
+    sets = [name for name, own in labels.items() if isinstance(own, SetLabels)]
+    # Other columns may have such a name.
+    for name in (*intervals, *sets, *(each + VALUES for each in sets)):
         frame[name] = frame[name].cat.reorder_categories(frame[name].cat.categories.sort_values())
     return frame
 

@@ -193,33 +193,33 @@ def run_assess(chosen: argparse.Namespace) -> int:
     control = None if chosen.control is None else _read(chosen.control, source)
     original, control = admit_people(contract, original, control)
     synthetic = contract.admit_synthetic(_read(chosen.synthetic, source))
-    progress, n_columns = Progress(), len(contract.released_columns)
+    n_columns = len(contract.released_columns)
     n_searched = len(contract.searched_columns)
     required = min(RequiredSettings().max_baseline_cols or n_searched, n_searched)
     max_cols = required if chosen.max_cols is None else chosen.max_cols
     tables = (original, synthetic, control)
     whose: dict[str, Any] = {"person": contract.person, "invented": contract.invented}
-    assessment = assess_mpuccs(
-        *tables, max_baseline_cols=max_cols, parts=contract.parts, progress=progress.tell, **whose
-    )
-    why = said_of_blind(assessment.settings["unknown_values"]) or why_foreign(*tables, **whose)
-    scores = comparable_scores(assessment.scores, is_comparable=not why)
-    figures: dict[str, Any] = {"scores": scores, "incomparable": why}
-    lines = [f"{name}: {_shown(value)}" for name, value in scores.items()]
-    if why:
-        lines.insert(0, why)
-    if control is not None and n_columns > 1:
-        sensitive = contract.columns_with_role("sensitive")
-        disclosure = assess_disclosure(
-            original, synthetic, control, sensitive=sensitive, progress=progress.tell, **whose
+    with closing(Progress()) as progress:
+        assessment = assess_mpuccs(
+            *tables, max_baseline_cols=max_cols, parts=contract.parts, progress=progress.tell, **whose
         )
-        figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
-        lines += ["", disclosure.summary()]
-    elif control is not None:
-        lines += ["", "Leakage is not assessed: nothing can be linked or inferred in a single column."]
-    else:
-        lines += ["", "Leakage is not assessed: give --control FILE with records that the synthesizer never saw."]
-    progress.close()
+        why = said_of_blind(assessment.settings["unknown_values"]) or why_foreign(*tables, **whose)
+        scores = comparable_scores(assessment.scores, is_comparable=not why)
+        figures: dict[str, Any] = {"scores": scores, "incomparable": why}
+        lines = [f"{name}: {_shown(value)}" for name, value in scores.items()]
+        if why:
+            lines.insert(0, why)
+        if control is not None and n_columns > 1:
+            sensitive = contract.columns_with_role("sensitive")
+            disclosure = assess_disclosure(
+                original, synthetic, control, sensitive=sensitive, progress=progress.tell, **whose
+            )
+            figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
+            lines += ["", disclosure.summary()]
+        elif control is not None:
+            lines += ["", "Leakage is not assessed: nothing can be linked or inferred in a single column."]
+        else:
+            lines += ["", "Leakage is not assessed: give --control FILE with records that the synthesizer never saw."]
     _print(chosen, figures, lines)
     return 0
 
@@ -238,9 +238,8 @@ def _assess_related(
         | {name: _read(own[place], children[name].get("source")) for name, own in files.items()}
         for place, people in enumerate((chosen.original, chosen.synthetic, chosen.control))
     ]
-    progress = Progress()
-    figures, lines = assess_related(contracts, sides, progress)
-    progress.close()
+    with closing(Progress()) as progress:
+        figures, lines = assess_related(contracts, sides, progress)
     of_views = [
         f"{name} of {view}: {_shown(scores.get(name))}"
         for view, scores in figures["views"].items()
@@ -264,19 +263,18 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
             "`aggregate_rows` or `unlinked` in Python."
         )
     table = contract.admit(_read(chosen.table, source))
-    progress = Progress()
     quasi_identifiers, sensitive, _ = roles_of(contract, contract.person)
     hierarchies = {name: each for name, each in contract.metadata("hierarchy").items() if name in quasi_identifiers}
-    found = anonymize(
-        table,
-        quasi_identifiers=quasi_identifiers,
-        k=chosen.k,
-        sensitive=sensitive,
-        subject=contract.person,
-        hierarchies=hierarchies or None,
-        progress=progress.tell,
-    )
-    progress.close()
+    with closing(Progress()) as progress:
+        found = anonymize(
+            table,
+            quasi_identifiers=quasi_identifiers,
+            k=chosen.k,
+            sensitive=sensitive,
+            subject=contract.person,
+            hierarchies=hierarchies or None,
+            progress=progress.tell,
+        )
     made = found.table
     is_csv = chosen.output.suffix == ".csv"
     write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))

@@ -301,7 +301,7 @@ def code_type(n_codes: int) -> np.dtype[Any]:
 
 
 def count_codes(codes: NDArray[np.integer[Any]], n_codes: int, lowest: int = 0) -> NDArray[np.int64]:
-    """Count the rows of each of ``n_codes`` codes from ``lowest`` on, some rows at a time, because they are copied."""
+    """Count the rows of each of ``n_codes`` codes from ``lowest`` on, without a wider copy of all codes."""
     counts = np.zeros(n_codes, np.int64)
     for begin in range(0, len(codes), _ROWS_COPIED_AT_ONCE):
         some = codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64)

@@ -29,9 +29,9 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "mpucc_assessment": 30,
     "disclosure_assessment": 18,
     "synthetic_release": 27,
-    "anonymized": 18,
+    "anonymized": 10,
     "reidentification_assessment": 41,
-    "anonymized_release": 21,
+    "anonymized_release": 11,
 }
 """At the peak of a stage, for each cell of the source."""
 BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 20, MPUCC: 65, DISCLOSURE: 175}

@@ -40,7 +40,8 @@ ROWS_AT_ONCE = 2**14
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
 MOST_BLOCK_BYTES = 2**30
 MOST_DISTINCT = 0.25
-"""Share of the rows up to which whole numbers are written once each."""
+"""Share of the first rows up to which each different whole number is written once."""
+ROWS_LOOKED_AT = 2**16
 _SEPARATORS = ";\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 """After each of these a spreadsheet may begin a cell, because its separators are others, or it splits lines first."""
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
@@ -279,14 +280,16 @@ def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
     """Write values other than text; a missing value is empty."""
     if pa.types.is_null(array.type):
         return _Cells(pa.nulls(len(array), pa.large_string()))
+    if pa.types.is_integer(array.type):
+        first = array.slice(0, ROWS_LOOKED_AT)
+        if len(first.unique()) > len(first) * MOST_DISTINCT:
+            return _Cells(array.cast(pa.large_string()))
     # Each distinct value is written once. Compared as integers, because 0.0 and -0.0 are written differently.
     width = array.type.bit_width
     bits = array if width == 1 else array.view(pa.int64() if width == 64 else pa.int32())
     encoded = bits.dictionary_encode()
     distinct = encoded.dictionary if width == 1 else encoded.dictionary.view(array.type)
     if pa.types.is_integer(array.type):
-        if len(distinct) > len(array) * MOST_DISTINCT:
-            return _Cells(array.cast(pa.large_string()))
         return _Cells.repeated(distinct.cast(pa.large_string()), encoded.indices)
     return _Cells.repeated(pa.array(_written(distinct, kind, is_of_days), pa.large_string()), encoded.indices)
 

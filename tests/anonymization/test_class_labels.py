@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization import class_labels
+from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.anonymization.class_labels import IntervalLabels, SetLabels, labels_in_blocks
 from privacy_assets.anonymization.generalization import generalize
 from privacy_assets.anonymization.labels import interval_ends, quote, texts_of, typed_ends, widened
@@ -77,3 +78,24 @@ def test_labels_of_some_classes_are_those_written_one_by_one(drawn, is_cell, n_a
     assert all(each == kinds[0] for each in kinds)
     whole = pd.concat(blocks, ignore_index=True).astype(object)
     pd.testing.assert_frame_equal(whole, pd.DataFrame(labels.columns(np.arange(n_classes))).astype(object))
+
+
+def test_labels_in_memory_are_sorted_and_columns_of_the_user_stay_as_they_are():
+    random = np.random.default_rng(3)
+    stages = pd.CategoricalDtype(["mild", "severe", "a"], ordered=True)
+    table = pd.DataFrame(
+        {
+            "age": random.integers(20, 90, 400),
+            "town": random.choice(["z", "m", "a", "k"], 400),
+            "age_values": pd.Series(random.choice(["mild", "severe", "a"], 400)).astype(stages),
+            "other": pd.Series(random.choice(["z", "a"], 400)).astype(pd.CategoricalDtype(["z", "a"])),
+        }
+    )
+    for own in ("age_values", "other"):
+        assert anonymize(table, quasi_identifiers=["age", "town"], k=5).table[own].dtype == table[own].dtype
+    plain = table.assign(age_values=1.0)
+    released = anonymize(plain, quasi_identifiers=["age", "town"], k=5).table
+    assert released["age_values"].tolist() == [1.0] * 400
+    for name in ("age", "town", "town_values"):
+        assert released[name].cat.categories.is_monotonic_increasing
+        assert len(released[name].cat.categories) > 1

@@ -317,6 +317,19 @@ def test_whole_numbers_that_repeat_are_written_as_others():
         assert written(table)[0] == written_cell_by_cell(table)
 
 
+@pytest.mark.parametrize(("n_values", "width"), [(255, 8), (256, 16), (65_535, 16), (65_536, 32)])
+def test_cells_that_repeat_are_places_of_the_smallest_type_which_holds_one_more(n_values, width):
+    # In a line with one cell, quotes are one more than what is written of the column.
+    rows = np.append(np.repeat(np.arange(n_values), 5), -1)
+    texts = pd.Series(pd.Categorical.from_codes(rows, [str(number) for number in range(n_values)]))
+    numbers = pd.Series(np.where(rows < 0, 0, rows))
+    for column in (texts, numbers):
+        cells = released_csv._written_column("a", column).cells
+        assert cells.places.type.bit_width == width
+        assert written(pd.DataFrame({"a": column}))[0].count(b"\n") == len(rows) + 1
+    assert released_csv._written_column("a", pd.Series(np.arange(n_values))).cells.places is None
+
+
 PLAIN = pd.DataFrame(
     {
         "whole": pd.array([1, -2, None, 2**53 + 1], dtype="Int64"),

@@ -24,8 +24,11 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import described, setting
 
 PARTITION_FIELD = "{partition_key}"
-FORMATS = ("parquet", "delta", "iceberg", "orc", "avro")
-"""Formats that store the types of their columns; Spark would have to guess the types of a text file."""
+FORMATS = ("parquet", "delta", "iceberg", "orc")
+"""Formats that store the types of their columns; Spark would have to guess the types of a text file.
+
+Of Avro files it reads the columns of one of them, and says nothing of those of others.
+"""
 KEY_IN_NAME = re.compile(r"[^`/\\\0]+")
 
 
@@ -151,9 +154,10 @@ class SparkSource:
             place = place.replace(PARTITION_FIELD, partition_key)
         if self.table is not None:
             return lambda spark: spark.read.table(place)
-        # Otherwise Spark would read all files with the columns of one of them, and leave out those of others.
-        is_merged = self.format in ("parquet", "orc")
-        return lambda spark: spark.read.format(self.format).option("mergeSchema", is_merged).load(place)
+        # Otherwise Spark would read all files with the columns of one of them, and leave out those of others. Delta and
+        # Iceberg have one schema.
+        options = {"mergeSchema": True} if self.format in ("parquet", "orc") else {}
+        return lambda spark: spark.read.format(self.format).options(**options).load(place)
 
 
 def _select(batches: Batches, names: Sequence[str]) -> Batches:

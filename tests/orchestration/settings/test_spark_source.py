@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -173,15 +174,17 @@ def test_types_with_several_values_in_a_cell_are_refused_by_name(engine):
     assert SparkSource(table="nested", columns=["age"]).read(None, engine, "people")["age"].tolist() == [1]
 
 
+@pytest.mark.parametrize("written", [pq, orc])
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_parts_of_different_schemas_are_refused_or_read_with_all_of_their_columns(engine, tmp_path, names):
+def test_parts_of_different_schemas_are_refused_or_read_with_all_of_their_columns(engine, tmp_path, names, written):
     few = pa.table({"age": [30, 40], "sex": ["f", "m"]})
     contract = contract_of({name: COLUMNS[name] for name in ("age", "sex")})
 
     def admit(other):
         for name, part in zip(names, (few, other), strict=True):
-            pq.write_table(part, tmp_path / f"{name}.parquet")
-        return SparkSource(path=str(tmp_path)).admit(contract, None, engine, "people").table
+            written.write_table(part, tmp_path / name)
+        source = SparkSource(path=str(tmp_path), format="parquet" if written is pq else "orc")
+        return source.admit(contract, None, engine, "people").table
 
     with pytest.raises(ContractError, match="name"):
         admit(few.append_column("name", [["SENTINEL", "SENTINEL"]]))
