@@ -20,7 +20,7 @@ Re-identification is left out by default (``reidentification.py`` has it).
 In one process, the peak of a step includes memory that earlier steps freed and the process kept. With
 ``--step-processes`` each step has a separate process, as with Dagster's multiprocess executor: its peak is that of
 the step alone, and its CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then.
-The bars on memory apply to these peaks, as do the lines of the check `enough_memory` (also with `--columns 8`); all
+The bars on memory apply to these peaks, as do the lines of the check `enough_memory` (not with `--by-rows`); all
 others apply to the run in one process. With ``--spark`` (Java and the extra `spark` are needed), every step runs once
 without an engine and once with two workers of a Spark Connect server, whose CPU seconds are not counted: what is left
 is the work of the process of the run. The exit code is 1 if a bar is missed.
@@ -578,7 +578,7 @@ def check_exponents(measured: Measurements, seconds: dict[int, float]) -> None:
         measured.check(f"exponent from {small:,} to {large:,} rows at most {EXPONENT_BAR}", exponent <= EXPONENT_BAR)
 
 
-def check_memory(measured: Measurements, found: dict[int, dict[str, Any]], n_columns: int) -> None:
+def check_memory(measured: Measurements, found: dict[int, dict[str, Any]], n_columns: int | None) -> None:
     from privacy_assets.pipeline.memory_of_stages import BYTES_PER_CELL, FLOOR, WIDEST_MEASURED
 
     for n_rows, own in found.items():
@@ -587,7 +587,8 @@ def check_memory(measured: Measurements, found: dict[int, dict[str, Any]], n_col
         if n_rows >= LARGE:
             most = PEAK_BAR_MIB if n_rows <= ROWS[-1] else LARGEST_PEAK_BAR_MIB
             measured.check(f"{n_rows:,} rows: no step above {most:,.0f} MiB", max(peaks.values()) <= most)
-        for step in BYTES_PER_CELL.keys() & peaks if n_rows >= FEWEST_ROWS_OF_LINE else ():
+        # Rows alone need less than people.
+        for step in BYTES_PER_CELL.keys() & peaks if n_columns and n_rows >= FEWEST_ROWS_OF_LINE else ():
             line = (FLOOR + n_rows * n_columns * BYTES_PER_CELL[step]) / 2**20
             what = f"{n_rows:,} rows: {step} needs the {line:,.0f} MiB of enough_memory but for a tenth"
             is_right = line <= 1.1 * peaks[step]
@@ -632,7 +633,7 @@ def main() -> int:
                 f"{n_rows:,} rows: at least 2 of 3 CPU seconds leave the process", share >= LEAST_THAT_LEAVES
             )
     elif options.step_processes:
-        check_memory(measured, found, options.columns + 1)
+        check_memory(measured, found, None if options.by_rows else options.columns + 1)
     else:
         check_bars(measured, found)
     return measured.finish()
