@@ -26,7 +26,7 @@ CELL: Final = 7.3
 """Bytes of a mean cell of the measured table, as admitted: it has columns of every kind."""
 BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "synthetic": 21,
-    "mpucc_assessment": 30,
+    "mpucc_assessment": 21,
     "disclosure_assessment": 18,
     "synthetic_release": 27,
     "anonymized": 10,
