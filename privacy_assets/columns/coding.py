@@ -512,6 +512,7 @@ def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> t
     n_keys, all_differ = 1, False
     for column, n in columns:
         if all_differ:
+            # The other columns are still read, because that may refuse them.
             continue
         if n_keys * n > LARGEST_INT64:
             key, distinct = pd.factorize(key)

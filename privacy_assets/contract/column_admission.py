@@ -45,7 +45,8 @@ def needs_frame(contract: TableContract, names: Sequence[str]) -> bool:
 def admit_frame(contract: TableContract, table: pd.DataFrame) -> AdmittedColumns:
     """Admit a table that is in memory."""
     checked = contract.check(table)
-    del table  # Its caller does not need it either.
+    # It is freed before people are numbered, unless the caller keeps it.
+    del table
     return AdmittedColumns(contract.with_people(checked), checked)
 
 

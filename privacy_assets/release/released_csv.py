@@ -280,7 +280,8 @@ def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
     """Write values other than text; a missing value is empty."""
     if pa.types.is_null(array.type):
         return _Cells(pa.nulls(len(array), pa.large_string()))
-    if pa.types.is_integer(array.type):
+    is_whole = pa.types.is_integer(array.type)
+    if is_whole:
         first = array.slice(0, ROWS_LOOKED_AT)
         if len(first.unique()) > len(first) * MOST_DISTINCT:
             return _Cells(array.cast(pa.large_string()))
@@ -289,9 +290,8 @@ def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
     bits = array if width == 1 else array.view(pa.int64() if width == 64 else pa.int32())
     encoded = bits.dictionary_encode()
     distinct = encoded.dictionary if width == 1 else encoded.dictionary.view(array.type)
-    if pa.types.is_integer(array.type):
-        return _Cells.repeated(distinct.cast(pa.large_string()), encoded.indices)
-    return _Cells.repeated(pa.array(_written(distinct, kind, is_of_days), pa.large_string()), encoded.indices)
+    cells = distinct if is_whole else pa.array(_written(distinct, kind, is_of_days))
+    return _Cells.repeated(cells.cast(pa.large_string()), encoded.indices)
 
 
 def _written(array: pa.Array, kind: str, is_of_days: bool) -> list[str]:

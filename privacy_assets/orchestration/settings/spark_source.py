@@ -27,7 +27,7 @@ PARTITION_FIELD = "{partition_key}"
 FORMATS = ("parquet", "delta", "iceberg", "orc")
 """Formats that store the types of their columns; Spark would have to guess the types of a text file.
 
-Of Avro files it reads the columns of one of them, and says nothing of those of others.
+Of several Avro files, it reads the columns of one, and leaves out those of the others without a word.
 """
 KEY_IN_NAME = re.compile(r"[^`/\\\0]+")
 
