@@ -267,7 +267,8 @@ class _SearchBucket:
         is_skipped = np.zeros(1, np.bool_) if part.is_base else self.is_skipped[part.begin : part.stop].copy()
         if self.level.has_people:
             copies = np.arange(len(rows.number))
-            identify_people(combos, is_skipped, 0, n_combos, blocks, len(copies), n_open, n_subject, rows.person,
+            all_rows = copies.astype(np.int32)
+            identify_people(combos, is_skipped, 0, n_combos, blocks, all_rows, n_open, n_subject, rows.person,
                             rows.weight, first, partner, together, NOTHING, NOTHING, is_checked, is_live)  # fmt: skip
         else:
             # The second copy of an open row that represents others is not open.
@@ -279,7 +280,8 @@ class _SearchBucket:
             copied = take_rows(blocks, copies)
             is_grouped = combos.shape[1] >= FIRST_GROUPED_SIZE
             suffixes = suffix_groups(copied) if is_grouped else no_suffix_groups(len(blocks_of))
-            identify(combos, is_skipped, 0, n_combos, copied, suffixes, len(copies), n_open, n_synthetic,
+            all_rows = np.arange(len(copies), dtype=np.int32)
+            identify(combos, is_skipped, 0, n_combos, copied, suffixes, all_rows, n_open, n_synthetic,
                      self.level.takes_any, first, partner, is_checked, is_live)  # fmt: skip
         n_unique = np.zeros(0, np.int64)
         if self.with_profile and n_subject and not part.is_base:

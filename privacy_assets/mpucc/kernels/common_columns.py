@@ -82,12 +82,13 @@ def _search(
     rows = np.concatenate([open_rows, np.flatnonzero(~is_open), np.arange(n_synthetic, len(weights))])
     own, of_rows, records = take_rows(blocks, rows), subjects[rows], weights[rows]
     is_skipped, is_checked, is_live = (np.zeros(len(combos), np.bool_) for _ in range(3))
-    no_rows = np.zeros(0, np.int32)
+    no_rows, all_rows = np.zeros(0, np.int32), np.arange(len(rows), dtype=np.int32)
+    del rows
 
     def task(slices: Iterator[tuple[int, int]]) -> NDArray[np.int64]:
         narrowed = common[open_rows]
         for begin, stop in slices:
-            identify_people(combos, is_skipped, begin, stop, own, len(rows), len(open_rows), n_synthetic, of_rows,
+            identify_people(combos, is_skipped, begin, stop, own, all_rows, len(open_rows), n_synthetic, of_rows,
                             records, NOTHING, no_rows, no_rows, used, narrowed, is_checked, is_live)  # fmt: skip
         return narrowed
 

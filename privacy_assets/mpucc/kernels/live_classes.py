@@ -274,7 +274,7 @@ def identify(
     stop: int,
     blocks: CodeBlocks,
     suffixes: SuffixGroups,
-    n_rows: int,
+    all_rows: NDArray[np.int32],
     n_open: int,
     n_synthetic: int,
     takes_any: bool,
@@ -285,18 +285,18 @@ def identify(
 ) -> None:
     """Search the candidates from ``begin`` to ``stop``, all of one size and in lexicographic order.
 
-    Rows are numbered open synthetic, other synthetic, original. Written in place: ``first`` and ``partner`` per open
-    row (see :func:`_match_live`, also for ``takes_any``; the ordinal is the position in ``candidates``), ``is_checked``
-    and ``is_live`` per candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is
-    not checked. Memory: one row list per column of the prefix.
+    ``all_rows`` are the numbers of the rows, 0 and up: open synthetic, other synthetic, original. Written in place:
+    ``first`` and ``partner`` per open row (see :func:`_match_live`, also for ``takes_any``; the ordinal is the position
+    in ``candidates``), ``is_checked`` and ``is_live`` per candidate. A skipped candidate is checked but not searched;
+    one whose prefix has no live rows is not checked. Memory: one row list per column of the prefix, but for the first.
     """
     memory, offset, shift, n_codes, _ = blocks
     suffix_ids, first_suffix, n_groups = suffixes
     size = candidates.shape[1]
     n_seen = np.zeros((n_groups, 2), np.uint8)
-    kept = np.empty(n_rows, np.int32)
-    rows, starts, mids, n_classes, prefix, counts, touched = begin_lists(
-        size, n_rows, n_open, n_synthetic, 3, n_codes, 4
+    kept = np.empty(len(all_rows), np.int32)
+    rows, places, starts, mids, n_classes, prefix, counts, touched = begin_lists(
+        size, len(all_rows), n_open, n_synthetic, 3, n_codes, 4
     )
     depth = 0
     for i in range(begin, stop):
@@ -305,9 +305,10 @@ def identify(
             c = candidates[i, depth]
             d, e = depth, depth + 1
             group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
-            n_classes[e] = _split_live(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
-                                       n_classes[d], n_open, group, n_seen, kept, counts, touched, rows[e],
-                                       starts[e], mids[e])  # fmt: skip
+            own_rows = all_rows if d == 0 else rows[d - 1]
+            n_classes[e] = _split_live(memory, offset[c], shift[c], own_rows, starts[places[d]:], mids[places[d]:],
+                                       n_classes[d], n_open, group, n_seen, kept, counts, touched, rows[d],
+                                       starts[places[e]:], mids[places[e]:])  # fmt: skip
             prefix[depth] = c
             depth += 1
         if n_classes[depth] == 0:
@@ -316,5 +317,7 @@ def identify(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        is_live[i] = _match_live(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                                 n_open, n_codes[c], counts, touched, takes_any, i, first, partner)  # fmt: skip
+        own_rows = all_rows if d == 0 else rows[d - 1]
+        is_live[i] = _match_live(memory, offset[c], shift[c], own_rows, starts[places[d]:], mids[places[d]:],
+                                 n_classes[d], n_open, n_codes[c], counts, touched, takes_any, i, first,
+                                 partner)  # fmt: skip

@@ -265,7 +265,7 @@ def identify_people(
     begin: int,
     stop: int,
     blocks: CodeBlocks,
-    n_rows: int,
+    all_rows: NDArray[np.int32],
     n_open: int,
     n_synthetic: int,
     subject: NDArray[np.int32],
@@ -286,17 +286,18 @@ def identify_people(
     """
     memory, offset, shift, n_codes, _ = blocks
     size = candidates.shape[1]
-    rows, starts, mids, n_classes, prefix, counts, touched = begin_lists(
-        size, n_rows, n_open, n_synthetic, 2, n_codes, N_COUNTS
+    rows, places, starts, mids, n_classes, prefix, counts, touched = begin_lists(
+        size, len(all_rows), n_open, n_synthetic, 2, n_codes, N_COUNTS
     )
     depth = 0
     for i in range(begin, stop):
         depth = count_shared(prefix, depth, candidates, i)
         while depth < size - 1 and n_classes[depth] > 0:
             c, d, e = candidates[i, depth], depth, depth + 1
-            n_classes[e] = split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
-                                         n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
-                                         mids[e])  # fmt: skip
+            own_rows = all_rows if d == 0 else rows[d - 1]
+            n_classes[e] = split_people(memory, offset[c], shift[c], own_rows, starts[places[d]:], mids[places[d]:],
+                                        n_classes[d], n_open, subject, weight, counts, touched, rows[d],
+                                        starts[places[e]:], mids[places[e]:])  # fmt: skip
             prefix[depth] = c
             depth += 1
         if n_classes[depth] == 0:
@@ -305,6 +306,7 @@ def identify_people(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        is_live[i] = _match_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                                   n_open, n_codes[c], subject, weight, counts, touched, i, first, partner,
-                                   together, used[i] if len(used) > 0 else 0, common)  # fmt: skip
+        own_rows = all_rows if d == 0 else rows[d - 1]
+        is_live[i] = _match_people(memory, offset[c], shift[c], own_rows, starts[places[d]:], mids[places[d]:],
+                                   n_classes[d], n_open, n_codes[c], subject, weight, counts, touched, i, first,
+                                   partner, together, used[i] if len(used) > 0 else 0, common)  # fmt: skip

@@ -303,16 +303,18 @@ class LevelSearch:
         is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
         subjects = None if self.subjects is None else self.subjects[rows]
         weights = self.weights[rows]
+        # The kernels number rows in 32 bits.
+        rows, all_rows = rows.astype(np.int32), np.arange(len(rows), dtype=np.int32)
 
         def task(slices: Iterator[tuple[int, int]]) -> tuple[NDArray[Any], ...]:
             first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
             together = np.ones(n_open, np.int32)
             for begin, stop in slices:
                 if subjects is None:
-                    identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject,
+                    identify(combos, is_skipped, begin, stop, blocks, suffixes, all_rows, n_open, n_subject,
                              self.asked.takes_any, first, partner, is_checked, is_live)  # fmt: skip
                 else:
-                    identify_people(combos, is_skipped, begin, stop, blocks, len(rows), n_open, n_subject, subjects,
+                    identify_people(combos, is_skipped, begin, stop, blocks, all_rows, n_open, n_subject, subjects,
                                     weights, first, partner, together, NOTHING, NOTHING, is_checked,
                                     is_live)  # fmt: skip
             return first, partner, together
