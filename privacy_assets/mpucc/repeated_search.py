@@ -1,8 +1,8 @@
 """The search repeated after a change of one column, for the synthetic rows that the change can affect.
 
 A combination without the column has the same values as before. So the rows that such a combination identifies stay
-identified. One search finds these rows for all columns. If the column is dropped, no others are identified; if it is
-coarsened, the others are searched again, by combinations that have the column.
+identified. One search finds these rows for all columns; with an engine, it is one for each column. If the column is
+dropped, no others are identified; if it is coarsened, the others are searched again, by combinations that have it.
 
 This is true as long as each class has the same numbers of records and people. Under deduplication, rows that become
 equal count once: then all rows that are not certain to stay identified are searched again.
@@ -42,6 +42,7 @@ class RepeatedSearch:
         self.tables, self.places, self.settings = tables, list(places), settings
         self.n_threads, self.progress, self.engine = n_threads, progress, engine
         self._needed: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
+        self._found_without: dict[int, NDArray[np.bool_]] = {}
 
     def scores_after(self, place: int, new_codes: NDArray[np.int64] | None) -> dict[str, float]:
         """Return the scores of protection and ``identification_rate`` after a change of the column at a place.
@@ -60,7 +61,7 @@ class RepeatedSearch:
         else:
             is_identified = self._identified_without(place)
             if new_codes is not None:
-                is_identified |= self._search(changed, ~is_identified, only_with=place)
+                is_identified = is_identified | self._search(changed, ~is_identified, only_with=place)
         search = self._prepared(changed)
         rate = count_identified(search, is_identified) / changed.synthetic.n_assessed
         return {"identification_rate": rate, **protection_scores(search, rate)}
@@ -81,6 +82,11 @@ class RepeatedSearch:
 
     def _identified_without(self, place: int) -> NDArray[np.bool_]:
         """Return the rows that a combination without the column identifies, if each of several equal rows counts."""
+        if self.engine is not None:
+            # The search for all columns at once has no tasks.
+            if place not in self._found_without:
+                self._found_without[place] = self._search(_without(self.tables, place))
+            return self._found_without[place]
         if self._needed is None:
             self._needed = self._prepared(self.tables).needed_columns(self.tables.original, STAGE, self.places)
         is_identified, is_needed = self._needed

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.engine.local import LocalEngine
 from privacy_assets.mpucc.preprocess import group_equal_rows, preprocess
 from privacy_assets.mpucc.repeated_search import RepeatedSearch
 from privacy_assets.mpucc.results import SyntheticSearch, score
@@ -43,8 +44,8 @@ def table(rng, n_rows, n_values):
     return pd.DataFrame({f"c{i}": np.minimum(rng.geometric(0.4, n_rows) - 1, n - 1) for i, n in enumerate(n_values)})
 
 
-def check_every_change(tables, rng, own):
-    again = RepeatedSearch(tables, range(len(tables.columns)), own, 1)
+def check_every_change(tables, rng, own, engine=None):
+    again = RepeatedSearch(tables, range(len(tables.columns)), own, 1, engine=engine)
     for place, labels in enumerate(tables.labels):
         changes = [rng.integers(0, 3, len(labels)), np.arange(len(labels)) // 2]
         for new_codes in [*([None] if len(tables.columns) > 1 else []), *changes]:
@@ -62,9 +63,12 @@ def check_every_change(tables, rng, own):
     st.sampled_from([None, 1, 2, 3]),
     st.sampled_from([0.0, 0.0, 0.2]),
     st.sampled_from(["live_classes", "live_classes", "mutual_information"]),
+    st.sampled_from([None, None, LocalEngine(rows_per_task=7, rows_per_batch=9, batches_per_partition=1)]),
 )
 @settings(max_examples=examples(80), deadline=None)
-def test_each_change_scores_as_another_search_does(seed, n_values, deduplicate, rows_each, size, min_gain, pruning):
+def test_each_change_scores_as_another_search_does(
+    seed, n_values, deduplicate, rows_each, size, min_gain, pruning, engine
+):
     rng = np.random.default_rng(seed)
     original, synthetic = (table(rng, int(rng.integers(1, 40)), n_values) for _ in range(2))
     person = None
@@ -73,7 +77,7 @@ def test_each_change_scores_as_another_search_does(seed, n_values, deduplicate, 
     tables = preprocess(original, synthetic, deduplicate=deduplicate, person=person)
     size = None if size is None else min(size, len(n_values))
     own = MpuccSettings(max_baseline_cols=size, min_entropy_delta=min_gain, pruning=pruning)
-    check_every_change(tables, rng, own)
+    check_every_change(tables, rng, own, engine)
 
 
 @pytest.mark.parametrize("person", [None, "person"])
@@ -85,3 +89,4 @@ def test_large_tables_in_which_rows_become_equal(person, deduplicate):
         original["person"] = rng.integers(0, 400, len(original))
     tables = preprocess(original, synthetic, deduplicate=deduplicate, person=person)
     check_every_change(tables, rng, MpuccSettings(max_baseline_cols=3))
+    check_every_change(tables, rng, MpuccSettings(max_baseline_cols=3), LocalEngine(rows_per_task=200))
