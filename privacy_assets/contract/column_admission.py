@@ -22,7 +22,7 @@ from privacy_assets.display.progress_bar import StageProgress
 from privacy_assets.storage.column_files import ColumnFiles, groups_of_columns
 from privacy_assets.storage.memory import give_back_memory, memory_given_back
 from privacy_assets.storage.parquet_dataset import ParquetDataset
-from privacy_assets.storage.table import StoredTable, Table
+from privacy_assets.storage.table import Table
 
 MOST_COLUMNS: Final = 256
 """Each column takes the time to find it among all, so a table of more is read as a frame."""
@@ -124,10 +124,15 @@ def admit_columns(
         broken += [(TABLE, *each) for each in broken_rules(contract.rules, checked)]
     if failures or broken:
         raise refusal(contract, failures + broken)
-    return AdmittedColumns(_with_people(contract, checked, directory), checked)
+    return AdmittedColumns(with_people(contract, checked, directory), checked)
 
 
-def _with_people(contract: TableContract, checked: ColumnFiles, directory: Path | None) -> StoredTable:
+def with_people(contract: TableContract, checked: ColumnFiles, directory: Path | None) -> Table:
+    """Store the released columns of converted rows, and the person of each row as codes."""
+    if not contract.admitted_columns:
+        return pd.DataFrame(
+            index=range(len(checked)), columns=pd.Index([], dtype="str")
+        )  # A file has rows only with columns.
     people = ColumnFiles(directory)
     if contract.person is not None:
         people.add(pd.DataFrame({contract.person: people_of(checked[list(contract.person_columns)])}))

@@ -13,7 +13,8 @@ import secrets
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privacy_assets.contract.batches import NOT_EVALUATED, BatchAdmission, is_built_in, refusal
+from privacy_assets.contract.column_admission import AdmittedColumns, with_people
 from privacy_assets.contract.contract import TABLE, Failure, TableContract
 from privacy_assets.contract.conversion import TEXT_DTYPE, ColumnType, convert
 from privacy_assets.contract.written_values import FORMAT_KEYS
@@ -29,6 +31,8 @@ from privacy_assets.engine.protocol import gather_batches
 from privacy_assets.errors import EngineError, InvalidTableError
 from privacy_assets.storage.arrow_frames import as_frame
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
+from privacy_assets.storage.column_files import ColumnFiles, groups_of_columns
+from privacy_assets.storage.memory import memory_given_back
 
 ANSWERS: Final = pa.schema([("counts", pa.binary()), ("rows", pa.binary())])
 """What workers send: either their counts, as JSON, or rows, as an Arrow stream."""
@@ -40,13 +44,6 @@ SUPPORTED: Final = frozenset(
     }
 )
 """Spark's types with one value per cell."""
-
-
-class AdmittedRows(NamedTuple):
-    """An admitted table, and all of its columns as the contract converts them, removed ones as hashes."""
-
-    table: pd.DataFrame
-    checked: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -116,27 +113,33 @@ class DividedAdmission:
     def _hashed(self) -> tuple[str, ...]:
         return tuple(name for name in self.columns if name not in self._kept)
 
-    def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
-        """Sum the answers of the workers, make the checks that need whole columns, and sort the rows.
+    def finish(self, answers: Iterable[Mapping[str, Any]], directory: Path | None = None) -> AdmittedColumns:
+        """Sum the answers of the workers, sort the rows, and make the checks that need whole columns.
 
-        All violations are counted by column and check.
+        All violations are counted by column and check. Removed columns are hashes. The rows are in files without names,
+        in a private directory if one is given.
         """
         contract = self._contract
         types = {name: contract.required_type(name) for name in self.columns}
         coded = self._gather(answers, types)
-        losses, checked = self._admission.losses(), self._admission.check_failures()
+        losses, failures = self._admission.losses(), self._admission.check_failures()
         admitted = [name for name in self.columns if name in (*contract.released_columns, *contract.person_columns)]
-        frame = _in_order(coded, admitted, self._admission.counts[0])
-        for name in (each for each in frame.columns if each not in self._hashed):
-            frame[name] = _narrowed(frame[name], types[name])
-        for name in self._admission.mixed_columns & set(frame.columns):
-            frame[name] = pd.Series(pd.NaT, frame.index, dtype=types[name].label)
-        whole = frame[[name for name in frame.columns if name in self._checked_here]]
+        n_rows = self._admission.counts[0]
+        order = _order(coded, admitted, n_rows)
+        columns = ColumnFiles(directory)
+        for group in memory_given_back(groups_of_columns(list(coded), n_rows)):
+            frame = _taken({name: coded.pop(name) for name in group}, order)
+            for name in (each for each in group if each not in self._hashed):
+                frame[name] = _narrowed(frame[name], types[name])
+            for name in self._admission.mixed_columns & set(group):
+                frame[name] = pd.Series(pd.NaT, frame.index, dtype=types[name].label)
+            columns.add(frame)
+        whole = columns[[name for name in columns if name in self._checked_here]]
         if len(whole.columns):
-            checked += contract.check_failures(whole, with_table_checks=not losses)
-        if losses or checked:
-            raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
-        return AdmittedRows(contract.with_people(frame), frame)
+            failures += contract.check_failures(whole, with_table_checks=not losses)
+        if losses or failures:
+            raise refusal(contract, losses + sorted(failures, key=self._place_of_check))
+        return AdmittedColumns(with_people(contract, columns, directory), columns)
 
     def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
         coder = ColumnCoder()
@@ -172,7 +175,7 @@ def gather_rows(answers: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             coder.add(rows)
             n_rows += len(rows)
     coded = coder.finish()
-    return _in_order(coded, list(coded), n_rows)
+    return _taken(coded, _order(coded, list(coded), n_rows))
 
 
 def require_supported(columns: Sequence[tuple[str, str]]) -> None:
@@ -278,12 +281,14 @@ def _narrowed(column: pd.Series, wanted: ColumnType) -> pd.Series:
     return column if plain is None or wanted.nullable or column.isna().any() else column.astype(plain)
 
 
-def _in_order(columns: Mapping[str, CodedColumn], keys: Sequence[str], n_rows: int) -> pd.DataFrame:
-    """Return rows sorted by their values in some columns, by the first column first, missing ones last."""
-    # The index keeps the number of rows of a table that only has direct identifiers.
-    order = np.lexsort([_ranks(columns[name]) for name in reversed(keys)]) if keys else np.arange(n_rows)
+def _order(columns: Mapping[str, CodedColumn], keys: Sequence[str], n_rows: int) -> NDArray[np.int64]:
+    """Return the rows sorted by their values in some columns, by the first column first, missing ones last."""
+    return np.lexsort([_ranks(columns[name]) for name in reversed(keys)]) if keys else np.arange(n_rows)
+
+
+def _taken(columns: Mapping[str, CodedColumn], rows: NDArray[np.int64]) -> pd.DataFrame:
     names = pd.Index(list(columns), dtype=TEXT_DTYPE)
-    return pd.DataFrame({name: column.take(order) for name, column in columns.items()}, range(n_rows), names)
+    return pd.DataFrame({name: column.take(rows) for name, column in columns.items()}, range(len(rows)), names)
 
 
 def _ranks(column: CodedColumn) -> NDArray[Any]:

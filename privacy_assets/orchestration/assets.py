@@ -102,13 +102,14 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         def admit() -> Table:
             admitted: Table
             checked: pd.DataFrame | ColumnFiles
-            if isinstance(source, SparkSource):
-                jobs = f"{release.name} source"
-                admitted, checked = source.admit(release.contract, storage.partition_key, release.engine, jobs)
-            elif isinstance(source, TableFile):
-                directory = storage.private_tables.base_path
+            if isinstance(source, SparkSource | TableFile):
+                directory, key = storage.private_tables.base_path, storage.partition_key
                 make_private_directory(directory)
-                admitted, checked = source.admit(release.contract, storage.partition_key, directory)
+                if isinstance(source, SparkSource):
+                    jobs = f"{release.name} source"
+                    admitted, checked = source.admit(release.contract, key, release.engine, jobs, directory)
+                else:
+                    admitted, checked = source.admit(release.contract, key, directory)
             else:
                 table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 checked = release.contract.check(table)

@@ -47,7 +47,7 @@ class ColumnCoder:
 
     def __init__(self) -> None:
         self._values: dict[str, DistinctValues] = {}
-        self._numbers: dict[str, list[NDArray[np.int32]]] = {}
+        self._numbers: dict[str, list[NDArray[np.signedinteger[Any]]]] = {}
 
     def add(self, batch: pd.DataFrame) -> None:
         """Code the next rows.
@@ -59,11 +59,12 @@ class ColumnCoder:
         """
         if not self._values:
             self._values = {name: DistinctValues() for name in batch.columns}
-            self._numbers = {name: [np.zeros(0, np.int32)] for name in batch.columns}
+            self._numbers = {name: [np.zeros(0, np.int8)] for name in batch.columns}
         if list(batch.columns) != list(self._values):
             raise InvalidTableError("The batches of the table have different columns. Nothing was coded.")
         for name, values in self._values.items():
-            self._numbers[name].append(values.add(batch[name]).astype(np.int32))
+            numbers = values.add(batch[name])
+            self._numbers[name].append(numbers.astype(np.min_scalar_type(-1 - len(values))))
 
     def finish(self) -> Mapping[str, CodedColumn]:
         """Return the columns; the coder cannot be used again."""

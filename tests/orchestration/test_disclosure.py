@@ -237,12 +237,18 @@ def wide(n_columns):
     return {"contract": {"one_row_per_person": True, "columns": columns}, "assessment": None}
 
 
+def removed():
+    columns = {"name": {"type": "text", "role": "direct_identifier"}}
+    return {"contract": {"one_row_per_person": True, "columns": columns}}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"disclosure": DisclosureSettings(sensitive=["disease"])}, r"`sensitive` names columns .* \['disease'\]"),
         ({"disclosure": DisclosureSettings(known=["age", "patient"])}, r"`known` names columns .* \['patient'\]"),
         (wide(1), "releases only the column 'c0'"),
+        (removed(), "releases no column: each is a direct identifier"),
         (wide(300), "An attacker is assumed to know 300 columns. Expected at most 64"),
         (
             {"synthetic": None, "anonymized": AnonymizationSettings(k=3), "disclosure": DisclosureSettings()},

@@ -4,15 +4,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from privacy_assets.contract.column_admission import AdmittedColumns
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.divided_admission import (
     ANSWERS,
     AdmitRows,
-    AdmittedRows,
     DividedAdmission,
     gather_rows,
     require_supported,
@@ -106,14 +107,19 @@ class SparkSource:
                 return gather_rows(answers)
 
     def admit(
-        self, contract: TableContract, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str
-    ) -> AdmittedRows:
-        """Let the workers check the contract, and read the admitted columns; parameters as for `read`."""
+        self,
+        contract: TableContract,
+        partition_key: str | None,
+        engine: LocalEngine | SparkEngine,
+        jobs: str,
+        directory: Path,
+    ) -> AdmittedColumns:
+        """Let the workers check the contract, and store the admitted columns in ``directory``; otherwise as `read`."""
         with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
             admission = DividedAdmission(contract, columns)
             checked = spark.map(_select(batches, admission.columns), admission.task, ANSWERS)
             with closing(spark.stream(checked)) as answers:
-                return admission.finish(answers)
+                return admission.finish(answers, directory)
 
     def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
         """Refuse a source without a known cluster: neither it nor the release has a session or an address."""

@@ -20,6 +20,7 @@ from privacy_assets.orchestration.settings.sources import TableFile, read_source
 from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import fingerprint_of, frame_of
 from tests.orchestration.project import CONTRACT, Project, failure_of
 from tests.orchestration.project import people as made_people
 from tests.spark_server import read_uncompressed, spark_server
@@ -84,30 +85,31 @@ def contract_of(columns):
     return TableContract.from_mapping({"columns": columns})
 
 
-def test_a_spark_table_is_admitted_as_the_same_rows_of_a_file(engine, parquet, view):
+def test_a_spark_table_is_admitted_as_the_same_rows_of_a_file(engine, parquet, view, tmp_path):
     contract = contract_of(COLUMNS)
     expected = contract.admit(TableFile(str(parquet)).read(None))
     for source in (SparkSource(table=view), SparkSource(path=str(parquet))):
-        found = source.admit(contract, None, engine, "people source")
-        pd.testing.assert_frame_equal(found.table, expected)
-        assert fingerprint(found.table) == fingerprint(expected)
+        found = source.admit(contract, None, engine, "people source", tmp_path)
+        pd.testing.assert_frame_equal(frame_of(found.table), expected)
+        assert fingerprint_of(found.table) == fingerprint(expected)
         assert found.checked["patient"].tolist() == people()["patient"].to_pylist()
 
 
-def test_the_digest_does_not_depend_on_the_partitions(engine, parquet):
+def test_the_digest_does_not_depend_on_the_partitions(engine, parquet, tmp_path):
     contract, session = contract_of(COLUMNS), engine.session
     digests = set()
     for n_partitions in (1, 3, 7):
         session.read.parquet(str(parquet)).repartition(n_partitions).createOrReplaceTempView("parts")
-        digests.add(fingerprint(SparkSource(table="parts").admit(contract, None, engine, "people").table))
+        digests.add(fingerprint_of(SparkSource(table="parts").admit(contract, None, engine, "people", tmp_path).table))
     session.read.parquet(str(parquet)).createOrReplaceTempView("parts")
     session.sql("SELECT * FROM parts WHERE false UNION ALL SELECT * FROM parts").createOrReplaceTempView("empty_parts")
-    digests.add(fingerprint(SparkSource(table="empty_parts").admit(contract, None, engine, "people").table))
+    found = SparkSource(table="empty_parts").admit(contract, None, engine, "people", tmp_path)
+    digests.add(fingerprint_of(found.table))
     assert len(digests) == 1
 
 
 def test_a_violated_contract_is_refused_in_the_words_for_a_file_and_without_values(
-    engine, parquet, view, caplog, capfd
+    engine, parquet, view, caplog, capfd, tmp_path
 ):
     columns = copy.deepcopy(COLUMNS)
     columns["age"] |= {"max": 40}
@@ -119,7 +121,7 @@ def test_a_violated_contract_is_refused_in_the_words_for_a_file_and_without_valu
     with pytest.raises(ContractError) as expected:
         contract.admit(TableFile(str(parquet)).read(None))
     with caplog.at_level(logging.DEBUG), pytest.raises(ContractError) as raised:
-        SparkSource(table=view).admit(contract, None, engine, "people source")
+        SparkSource(table=view).admit(contract, None, engine, "people source", tmp_path)
     assert str(raised.value) == str(expected.value)
     assert len(raised.value.failures) == 6
     assert "SENTINEL" not in "".join([str(raised.value), caplog.text, *capfd.readouterr()])
@@ -161,13 +163,13 @@ def test_what_spark_does_not_find_is_refused_by_the_name_of_its_condition(engine
     assert engine.session.getTags() == set()
 
 
-def test_types_with_several_values_in_a_cell_are_refused_by_name(engine):
+def test_types_with_several_values_in_a_cell_are_refused_by_name(engine, tmp_path):
     query = "SELECT 1 AS age, array(1) AS visits, map('a', 1) AS labs, named_struct('a', 1) AS address, X'00' AS photo"
     engine.session.sql(query).createOrReplaceTempView("nested")
     columns = {name: {"type": "text", "role": "other"} for name in ("age", "visits", "labs", "address", "photo")}
     expected = r"\{'visits': 'array', 'labs': 'map', 'address': 'struct', 'photo': 'binary'\}"
     with pytest.raises(InvalidTableError, match=expected):
-        SparkSource(table="nested").admit(contract_of(columns), None, engine, "people")
+        SparkSource(table="nested").admit(contract_of(columns), None, engine, "people", tmp_path)
     # Without a contract, nobody wrote the names.
     with pytest.raises(InvalidTableError, match="{'position 1': 'array', 'position 2': 'map', 'position 3': 'struct'"):
         SparkSource(table="nested").read(None, engine, "people")
@@ -184,7 +186,7 @@ def test_parts_of_different_schemas_are_refused_or_read_with_all_of_their_column
         for name, part in zip(names, (few, other), strict=True):
             written.write_table(part, tmp_path / name)
         source = SparkSource(path=str(tmp_path), format="parquet" if written is pq else "orc")
-        return source.admit(contract, None, engine, "people").table
+        return source.admit(contract, None, engine, "people", tmp_path).table
 
     with pytest.raises(ContractError, match="name"):
         admit(few.append_column("name", [["SENTINEL", "SENTINEL"]]))
@@ -202,7 +204,7 @@ def test_a_part_that_is_damaged_is_refused_and_none_of_spark_is_said(engine, par
     content[10:4000] = b"SENTINEL" * 500
     (tmp_path / "damaged.parquet").write_bytes(bytes(content))
     with pytest.raises(EngineError, match="Spark could not run the tasks") as raised:
-        SparkSource(path=str(tmp_path)).admit(contract_of(COLUMNS), None, engine, "people")
+        SparkSource(path=str(tmp_path)).admit(contract_of(COLUMNS), None, engine, "people", tmp_path)
     assert "SENTINEL" not in str(raised.value)
     assert raised.value.__context__ is None
 
@@ -210,11 +212,11 @@ def test_a_part_that_is_damaged_is_refused_and_none_of_spark_is_said(engine, par
 def test_nothing_but_the_table_itself_has_values_on_the_cluster(engine, tmp_path):
     pq.write_table(people(token="WITNESS"), tmp_path / "people.parquet")
     source, contract = SparkSource(path=str(tmp_path / "people.parquet")), contract_of(COLUMNS)
-    source.admit(contract, None, engine, "a release with a table of its own")
+    source.admit(contract, None, engine, "a release with a table of its own", tmp_path)
     refused = copy.deepcopy(COLUMNS)
     refused["diagnosis"] |= {"isin": ["a"]}
     with pytest.raises(ContractError):
-        source.admit(contract_of(refused), None, engine, "a release with a table of its own")
+        source.admit(contract_of(refused), None, engine, "a release with a table of its own", tmp_path)
     held = {path: read_uncompressed(path) for path in spark_server().files.rglob("*") if path.is_file()}
     assert any(b"a release with a table of its own" in content for content in held.values())
     assert not [path for path, content in held.items() if b"WITNESS" in content]
