@@ -26,6 +26,7 @@ the person has rows take the place of one synthetic row. The second and third fa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.kernels.code_blocks import (
     FIRST_GROUPED_SIZE,
+    CodeBlocks,
+    SuffixGroups,
     group_by_width,
     no_suffix_groups,
     suffix_groups,
@@ -183,7 +186,6 @@ class LevelSearch:
     def __init__(self, asked: SearchInput) -> None:
         n_synthetic, weights, subjects = asked.n_synthetic, asked.weights, asked.subjects
         self.asked, self.weights, self.subjects = asked, weights, subjects
-        self.blocks = group_by_width(asked.columns, asked.n_codes)
         self.n_columns = len(asked.n_codes)
         self.synthetic_weights = weights[:n_synthetic]
         self.most_records = most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
@@ -193,13 +195,22 @@ class LevelSearch:
         self.combo_of_row = np.full(n_synthetic, -1, np.int64)
         self.partner_of_row = np.full(n_synthetic, -1, np.int64)
         self.together_of_row = np.zeros(n_synthetic, np.int64)
-        self.suffixes = no_suffix_groups(self.n_columns)
         self.levels: list[_Level] = []
         self.n_checked = 0
         # The combinations to extend, their position in the last level and their entropy, starting with the empty one.
         self.parents = np.empty((1, 0), np.int16)
         self.parent_places = np.zeros(1, np.int64)
         self.parent_entropy = np.zeros(1)
+
+    @cached_property
+    def blocks(self) -> CodeBlocks:
+        """The codes of all rows, which only a search in this process needs."""
+        return group_by_width(self.asked.columns, self.asked.n_codes)
+
+    @cached_property
+    def suffixes(self) -> SuffixGroups:
+        """The groups of all rows by the last columns."""
+        return suffix_groups(self.blocks)
 
     def run_level(self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None]) -> bool:
         """Search all candidates of one size; return False if there were no candidates to check."""
@@ -267,8 +278,6 @@ class LevelSearch:
         )
         could_be = (self.combo_of_row < 0) & self.could_be
         n_before = int((self.combo_of_row >= 0).sum())
-        if size == FIRST_GROUPED_SIZE and self.subjects is None:
-            self.suffixes = suffix_groups(self.blocks)
         for begin in range(0, len(combos), BATCH):
             of_batch = slice(begin, begin + BATCH)
             open_rows = np.flatnonzero(could_be & (of_level.first == NOT_IDENTIFIED))
@@ -299,7 +308,8 @@ class LevelSearch:
         n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
         del is_open, copies, closed_rows, original_rows
         blocks = take_rows(self.blocks, rows)
-        suffixes = self.suffixes.take(rows)
+        is_grouped = combos.shape[1] >= FIRST_GROUPED_SIZE and self.subjects is None
+        suffixes = self.suffixes.take(rows) if is_grouped else no_suffix_groups(self.n_columns)
         is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
         subjects = None if self.subjects is None else self.subjects[rows]
         weights = self.weights[rows]
