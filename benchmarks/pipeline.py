@@ -22,8 +22,8 @@ In one process, the peak of a step includes memory that earlier steps freed and 
 the step alone, and its CPU seconds include importing Dagster and loading the definitions. Kernels are not timed then.
 The bars on memory apply to these peaks, as do the lines of the check `enough_memory` (not with `--by-rows`); all
 others apply to the run in one process. With ``--spark`` (Java and the extra `spark` are needed), every step runs once
-without an engine and once with two workers of a Spark Connect server, whose CPU seconds are not counted: what is left
-is the work of the process of the run. The exit code is 1 if a bar is missed.
+without an engine and once with two workers of a Spark Connect server, which also read the table, and whose CPU seconds
+are not counted: what is left is the work of the process of the run. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -175,11 +175,13 @@ def definitions(root: Path, asked: Asked):
     from privacy_assets.orchestration.factory import build_release_definitions
     from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
     from privacy_assets.orchestration.settings.sources import TableFile
+    from privacy_assets.orchestration.settings.spark_source import SparkSource
     from privacy_assets.orchestration.settings.synthetic import Synthesis
     from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 
     # With a task for the whole table, a cluster would not be asked.
-    rows_per_task = max(pq.read_metadata(root / "people.parquet").num_rows // TASKS, 1)
+    table = str(root / "people.parquet")
+    rows_per_task = max(pq.read_metadata(table).num_rows // TASKS, 1)
     limits = [
         Limit("leakage_detected", 0),
         Limit("privacy_risk_score", 0.1, severity="warn"),
@@ -196,7 +198,7 @@ def definitions(root: Path, asked: Asked):
         contract={"columns": asked.contract, "one_row_per_person": asked.by_rows},
         # The small table of the warm-up may be released, although copies of many of its people would go unnoticed.
         policy=Policy(tuple(limits), RequiredSettings(detectable_share=None)),
-        source=TableFile(str(root / "people.parquet")),
+        source=SparkSource(path=table) if asked.spark else TableFile(table),
         synthetic=None if asked.side == "anonymized" else Synthesis("gaussian_copula", seed=0),
         # With seed 0, the 10,000 people who are drawn of 1,000,000 rows raise a false alarm (inference by the nearest
         # record, p = 0.001 on the quasi-identifiers); 60,000 others do not (p from 0.23 to 0.82 in each 10,000).

@@ -262,7 +262,7 @@ class _SearchBucket:
         n_open, n_subject = (int((rows.side <= side).sum()) for side in (0, 1))
         n_combos = len(combos)
         is_checked, is_live = np.zeros(n_combos, np.bool_), np.zeros(n_combos, np.bool_)
-        first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
+        first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int32)
         together = np.ones(n_open, np.int32)
         is_skipped = np.zeros(1, np.bool_) if part.is_base else self.is_skipped[part.begin : part.stop].copy()
         if self.level.has_people:
@@ -290,7 +290,15 @@ class _SearchBucket:
                 n_unique = profile_combinations(synthetic, combos, rows.weight[:n_subject], None, pool).n_unique
         found = np.flatnonzero(first < NOT_IDENTIFIED)
         partners = rows.number[copies[partner[found]]]
-        arrays = [rows.number[found], first[found], partners, together[found], is_checked, is_live, n_unique]
+        arrays: list[NDArray[Any]] = [
+            rows.number[found],
+            first[found],
+            partners,
+            together[found],
+            is_checked,
+            is_live,
+            n_unique,
+        ]
         n_bytes = sum(len(value.as_buffer()) for value in table.column("rows"))
         return pa.table([[task], [n_received], [n_bytes], *([array.tobytes()] for array in arrays)], schema=FOUND)
 
@@ -381,7 +389,7 @@ class DividedSearch(LevelSearch):
         found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
         place = np.full(n_synthetic, -1)
         place[open_rows] = np.arange(len(open_rows))
-        first, partner = np.full(len(open_rows), NOT_IDENTIFIED), np.zeros(len(open_rows), np.int64)
+        first, partner = np.full(len(open_rows), NOT_IDENTIFIED, np.int32), np.zeros(len(open_rows), np.int64)
         together = np.zeros(len(open_rows), np.int64)
         is_checked, is_live = np.zeros(n_combos, np.bool_), np.zeros(n_combos, np.bool_)
         n_unique = np.zeros(n_combos, np.int64)
@@ -403,7 +411,7 @@ class DividedSearch(LevelSearch):
             if of_task["n_unique"]:
                 n_unique[own] += np.frombuffer(of_task["n_unique"], np.int64)
             rows = place[self.search_row[np.frombuffer(of_task["row"], np.int64)]]
-            ordinals = part.begin + np.frombuffer(of_task["first"], np.int64)
+            ordinals = part.begin + np.frombuffer(of_task["first"], np.int32)
             is_earlier = ordinals < first[rows]
             earlier = rows[is_earlier]
             first[earlier] = ordinals[is_earlier]

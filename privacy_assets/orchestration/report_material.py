@@ -131,6 +131,7 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
     ):
         return None
     tables = PreprocessedTables.from_artifact(stored)
+    del stored  # The search needs its memory.
     give_back_memory()
     release = storage.release
     with engine_of_stage(release.engine, release.name, "column_changes") as engine:

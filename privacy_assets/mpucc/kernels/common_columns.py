@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, group_by_width, take_rows
-from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
+from privacy_assets.mpucc.kernels.people_classes import identify_people
 from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
 
 MOST_COLUMNS = 62
@@ -89,7 +89,7 @@ def _search(
         narrowed = common[open_rows]
         for begin, stop in slices:
             identify_people(combos, is_skipped, begin, stop, own, all_rows, len(open_rows), n_synthetic, of_rows,
-                            records, NOTHING, no_rows, no_rows, used, narrowed, is_checked, is_live)  # fmt: skip
+                            records, no_rows, no_rows, no_rows, used, narrowed, is_checked, is_live)  # fmt: skip
         return narrowed
 
     for narrowed in pool.run(len(combos), task):

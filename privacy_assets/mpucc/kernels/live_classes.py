@@ -186,7 +186,7 @@ def _match_live(
     touched: NDArray[np.int32],
     takes_any: bool,
     ordinal: int,
-    first: NDArray[np.int64],
+    first: NDArray[np.int32],
     partner: NDArray[np.int32],
 ) -> bool:
     """Record every open synthetic row that one more column turns into a 1:1 pair; return whether a live part remains.
@@ -278,7 +278,7 @@ def identify(
     n_open: int,
     n_synthetic: int,
     takes_any: bool,
-    first: NDArray[np.int64],
+    first: NDArray[np.int32],
     partner: NDArray[np.int32],
     is_checked: NDArray[np.bool_],
     is_live: NDArray[np.bool_],

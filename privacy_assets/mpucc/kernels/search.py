@@ -47,7 +47,9 @@ from privacy_assets.mpucc.kernels.mutual_information import ROUNDING, mutual_inf
 from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
-NOT_IDENTIFIED = np.iinfo(np.int64).max
+NOT_IDENTIFIED = np.iinfo(np.int32).max
+"""In place of a position in a batch of combinations, and as such of 32 bits."""
+NOT_BY_LEVEL = np.iinfo(np.int64).max
 BATCH = 8_192
 """Combinations after which identified rows are masked, and progress is reported."""
 
@@ -173,7 +175,7 @@ class _Level(NamedTuple):
 class Findings(NamedTuple):
     """Result of the compiled search of some candidates: three arrays per row, two per candidate."""
 
-    first: NDArray[np.int64]
+    first: NDArray[np.signedinteger[Any]]
     partner: NDArray[np.int64]
     together: NDArray[np.int64]
     is_checked: NDArray[np.bool_]
@@ -232,7 +234,7 @@ class LevelSearch:
         if len(kept) == 0:
             return False
         place = np.cumsum(found.is_checked) - 1
-        identified = np.flatnonzero(found.first < NOT_IDENTIFIED)
+        identified = np.flatnonzero(found.first < NOT_BY_LEVEL)
         self.combo_of_row[identified] = self.n_checked + place[found.first[identified]]
         self.partner_of_row[identified] = found.partner[identified]
         self.together_of_row[identified] = found.together[identified]
@@ -270,7 +272,7 @@ class LevelSearch:
         """Search the candidates of a level; those after the last open row was identified remain unchecked."""
         n_synthetic = len(self.combo_of_row)
         of_level = Findings(
-            np.full(n_synthetic, NOT_IDENTIFIED),
+            np.full(n_synthetic, NOT_BY_LEVEL),
             np.zeros(n_synthetic, np.int64),
             np.zeros(n_synthetic, np.int64),
             np.zeros(len(combos), np.bool_),
@@ -280,8 +282,8 @@ class LevelSearch:
         n_before = int((self.combo_of_row >= 0).sum())
         for begin in range(0, len(combos), BATCH):
             of_batch = slice(begin, begin + BATCH)
-            open_rows = np.flatnonzero(could_be & (of_level.first == NOT_IDENTIFIED))
-            n_identified = n_before + int((of_level.first < NOT_IDENTIFIED).sum())
+            open_rows = np.flatnonzero(could_be & (of_level.first == NOT_BY_LEVEL))
+            n_identified = n_before + int((of_level.first < NOT_BY_LEVEL).sum())
             n_checked = self.n_checked + int(of_level.is_checked[:begin].sum())
             report(LevelProgress(size, n_checked, n_identified, begin, len(combos)))
             if len(open_rows) == 0:
@@ -317,7 +319,7 @@ class LevelSearch:
         rows, all_rows = rows.astype(np.int32), np.arange(len(rows), dtype=np.int32)
 
         def task(slices: Iterator[tuple[int, int]]) -> tuple[NDArray[Any], ...]:
-            first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
+            first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int32)
             together = np.ones(n_open, np.int32)
             for begin, stop in slices:
                 if subjects is None:
@@ -329,7 +331,7 @@ class LevelSearch:
                                     is_live)  # fmt: skip
             return first, partner, together
 
-        first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int64)
+        first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int64)
         together = np.zeros(n_open, np.int64)
         for first_of_thread, partner_of_thread, together_of_thread in pool.run(len(combos), task):
             is_earlier = first_of_thread < first
