@@ -28,7 +28,7 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "synthetic": 21,
     "mpucc_assessment": 21,
     "disclosure_assessment": 18,
-    "synthetic_release": 27,
+    "synthetic_release": 25,
     "anonymized": 10,
     "reidentification_assessment": 41,
     "anonymized_release": 11,
