@@ -130,9 +130,8 @@ def admit_columns(
 def with_people(contract: TableContract, checked: ColumnFiles, directory: Path | None) -> Table:
     """Store the released columns of converted rows, and the person of each row as codes."""
     if not contract.admitted_columns:
-        return pd.DataFrame(
-            index=range(len(checked)), columns=pd.Index([], dtype="str")
-        )  # A file has rows only with columns.
+        # A file without columns has no rows.
+        return pd.DataFrame(index=range(len(checked)), columns=pd.Index([], dtype="str"))
     people = ColumnFiles(directory)
     if contract.person is not None:
         people.add(pd.DataFrame({contract.person: people_of(checked[list(contract.person_columns)])}))

@@ -248,7 +248,7 @@ def removed():
         ({"disclosure": DisclosureSettings(sensitive=["disease"])}, r"`sensitive` names columns .* \['disease'\]"),
         ({"disclosure": DisclosureSettings(known=["age", "patient"])}, r"`known` names columns .* \['patient'\]"),
         (wide(1), "releases only the column 'c0'"),
-        (removed(), "releases no column: each is a direct identifier"),
+        (removed(), "releases no column of synthetic records: each is a direct identifier"),
         (wide(300), "An attacker is assumed to know 300 columns. Expected at most 64"),
         (
             {"synthetic": None, "anonymized": AnonymizationSettings(k=3), "disclosure": DisclosureSettings()},

@@ -111,6 +111,22 @@ def plain(frame):
     return [{n: v.item() if isinstance(v, np.generic) else v for n, v in row.items()} for row in found]
 
 
+@pytest.mark.parametrize(
+    "forms",
+    [
+        {"visits": {"aggregate": {"rows": {"count": "quasi_identifier"}, "diagnosis": "last"}}},
+        {"visits": {"unlinked": []}},
+    ],
+)
+def test_people_of_whom_only_the_key_is_known_leave_as_what_their_rows_say(new, forms):
+    tables = clinic_of()
+    new.write(replace(tables, people=tables.people[["patient"]]))
+    only_key = {"columns": {"patient": {"type": "text", "role": "direct_identifier", "person": True}}}
+    result = new.run(new.definitions(forms, contract=only_key))
+    assert result.success, failure_of(result)
+    assert list(new.root.rglob("anonymized.parquet"))
+
+
 def test_the_people_with_figures_of_their_rows_are_those_of_loops(released):
     tables = clinic_of()
     pairs = [("date", "first"), ("diagnosis", "last"), ("cost", "sum"), ("cost", "max")]

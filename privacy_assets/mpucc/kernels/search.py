@@ -173,7 +173,10 @@ class _Level(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """Result of the compiled search of some candidates: three arrays per row, two per candidate."""
+    """Result of the compiled search of some candidates: three arrays per row, two per candidate.
+
+    ``first`` is the position in a batch (int32) or in a level (int64), or `NOT_IDENTIFIED`, or `NOT_BY_LEVEL`.
+    """
 
     first: NDArray[np.signedinteger[Any]]
     partner: NDArray[np.int64]
@@ -382,9 +385,9 @@ def find_mpuccs(
 ) -> SearchResult:
     """Find for each synthetic row the first column combination that singles out one original row.
 
-    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and a
-    few numbers per combination checked. ``on_progress`` is called before each level and each batch of a level; an
-    exception that it raises ends the search.
+    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination but
+    one, and a few numbers per combination checked. ``on_progress`` is called before each level and each batch of a
+    level; an exception that it raises ends the search.
     """
     return search_levels(LevelSearch(asked), n_threads, on_progress)
 

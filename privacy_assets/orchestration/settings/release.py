@@ -161,11 +161,11 @@ class ReleaseSettings(Release):
                     "'error' that prevents people from being singled out. Add one, for example on "
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
-        if not self.contract.released_columns:
-            raise InvalidSettingError(
-                f"The contract of {self.name!r} releases no column: each is a direct identifier. Expected at least one "
-                "with another role."
-            )
+            if not self.on_side(side).contract.released_columns:
+                raise InvalidSettingError(
+                    f"The contract of {self.name!r} releases no column of {side} records: each is a direct identifier "
+                    "or that of the person. Expected at least one other."
+                )
         _check_owners(self.owners)
         bytes_of(self.memory)
         self._check_signing()

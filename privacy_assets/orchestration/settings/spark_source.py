@@ -114,7 +114,7 @@ class SparkSource:
         jobs: str,
         directory: Path,
     ) -> AdmittedColumns:
-        """Let the workers check the contract, and store the admitted columns in ``directory``; otherwise as `read`."""
+        """Let the workers check the contract, and store what they send in ``directory``; otherwise as `read`."""
         with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
             admission = DividedAdmission(contract, columns)
             checked = spark.map(_select(batches, admission.columns), admission.task, ANSWERS)
