@@ -67,9 +67,9 @@ def test_the_message_names_the_stage_the_rows_it_accepts_and_what_would_be_neede
             False,
         ),
         ({"synthetic": None}, table_of(10), True),
-        # A half of the people in place of 0.8 of them: 20 of 33 MiB.
-        ({"anonymized": None, "split": Split(0.5), "memory": "325 MiB"}, table_of(10), False),
-        ({"anonymized": None, "split": Split(0.9), "memory": "325 MiB"}, table_of(10), True),
+        # A half of the people in place of 0.8 of them: 15 of 24 MiB.
+        ({"anonymized": None, "split": Split(0.5), "memory": "320 MiB"}, table_of(10), False),
+        ({"anonymized": None, "split": Split(0.9), "memory": "320 MiB"}, table_of(10), True),
         ({"synthetic": Synthesis("cart", n_records=9), "anonymized": None, "memory": "9 MiB"}, table_of(10), False),
     ],
 )
