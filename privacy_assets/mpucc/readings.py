@@ -36,8 +36,8 @@ def riskier_reading(tables: PreprocessedTables, assess: Callable[[PreprocessedTa
     riskier = max(found, key=lambda each: [each.scores.get(name) or 0.0 for name in RISKS])
     copying = max(found, key=lambda each: each.scores.get(LOW) or -1.0)
     riskier.scores.update({name: copying.scores[name] for name in COPIES})
-    if LONE in riskier.scores:
-        riskier.scores[LONE] = max(each.scores[LONE] for each in found)
+    if riskier.scores.get(LONE) is not None:
+        riskier.scores[LONE] = max(each.scores[LONE] or 0.0 for each in found)
     return riskier
 
 

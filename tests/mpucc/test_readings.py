@@ -221,3 +221,11 @@ def test_parts_of_a_column_are_compared_in_any_spelling_and_in_both_readings():
     assert found.scores["privacy_risk_score"] > 0.5
     alike = [table.assign(day="2024-03-01", age=20) for table in (original, written, control)]
     assert assess_mpuccs(*alike, **arguments).settings["originals_spelled_alike"] > 0
+
+
+def test_two_readings_and_a_column_that_compares_nothing_have_no_score():
+    original = pd.DataFrame({"code": ["7", "007", "8", "9"] * 5, "town": list("abcde") * 4})
+    found = assess_mpuccs(original, original.assign(town=list("vwxyz") * 4), max_baseline_cols=1)
+    assert found.settings["originals_spelled_alike"] > 0
+    assert found.scores["score_of_lone_people"] is None
+    assert found.scores["privacy_risk_score"] is None
