@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,8 @@ from privacy_assets.mpucc.control import Matches, count_agreements
 from privacy_assets.mpucc.divided_search import DividedSearch, PlacedTables, distinguished_people, find_mpuccs_by
 from privacy_assets.mpucc.intervals import Estimate, wilson_interval
 from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
+from privacy_assets.mpucc.kernels.closest_rows import find_closest_rows
+from privacy_assets.mpucc.kernels.code_blocks import group_by_width
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult, search_levels
 from privacy_assets.mpucc.people import Subjects
@@ -58,10 +60,6 @@ def sample_any_size(tables: PreprocessedTables, seed: int, confidence_level: flo
             sets, sizes = agree_sets(columns, int(row))
             n_identified += singles_out(sets[others], sizes[others], is_candidate[others])
     return AnySizeRate(wilson_interval(n_identified, n_records, confidence_level), n_records)
-
-
-# Bounds the memory for finding the closest record of a person; a few hundred bytes per pair.
-MOST_PAIRS_AT_ONCE = 500_000
 
 
 class SearchProgress(NamedTuple):
@@ -302,34 +300,14 @@ class SyntheticSearch:
         if other.people is None:
             return found.partner_of_row
         of_row, partners = other.people.of_row, found.partner_of_row.copy()
+        columns, n_codes, n_synthetic, _ = self._coded(other)
+        starts = np.append(0, np.cumsum(np.bincount(of_row)))
         by_person = np.argsort(of_row, kind="stable")
-        n_rows = np.bincount(of_row)
-        starts = np.cumsum(n_rows) - n_rows
-        identified = np.flatnonzero(partners >= 0)
-        n_pairs = n_rows[of_row[partners[identified]]]
-        # Others have no other row.
-        identified, n_pairs = identified[n_pairs > 1], n_pairs[n_pairs > 1]
-        for begin, stop in slices_of(n_pairs, MOST_PAIRS_AT_ONCE):
-            rows, n = identified[begin:stop], n_pairs[begin:stop]
-            own = np.repeat(rows, n)
-            offsets = np.arange(len(own)) - np.repeat(np.cumsum(n) - n, n)
-            others = by_person[np.repeat(starts[of_row[partners[rows]]], n) + offsets]
-            agreement = count_agreements(self.tables.synthetic, other, own, others)
-            agreement[~self._agree_on_combination(found, other, own, others)] = -1
-            best = np.lexsort((others, -agreement, own))
-            partners[rows] = others[best[np.cumsum(n) - n]]
+        find_closest_rows(
+            group_by_width(columns, n_codes), n_synthetic, found.combos, found.combo_of_row, of_row, by_person, starts,
+            partners
+        )  # fmt: skip
         return partners
-
-    def _agree_on_combination(
-        self, found: SearchResult, other: CodedTable, rows: NDArray[np.int64], other_rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Return whether pairs of rows agree on the combination that identifies the first."""
-        combos = found.combos[found.combo_of_row[rows]]
-        agree = np.ones(len(rows), np.bool_)
-        for place, c in enumerate(self.order):
-            differ = self.tables.synthetic.codes[c][rows] != other.codes[c][other_rows]
-            agree &= ~(differ & (combos == place).any(axis=1))
-        return agree
 
 
 def _are_rows(table: CodedTable) -> bool:
@@ -339,17 +317,6 @@ def _are_rows(table: CodedTable) -> bool:
         len(people.of_row) == len(people.weights)
         and bool((table.multiplicities == people.weights[people.of_row]).all())
     )
-
-
-def slices_of(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Yield consecutive slices of a list whose sizes sum to at most ``most``, or that have one entry."""
-    ends = np.cumsum(sizes)
-    begin = 0
-    while begin < len(sizes):
-        done = int(ends[begin - 1]) if begin else 0
-        stop = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
-        yield begin, stop
-        begin = stop
 
 
 def _count_distinct(table: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
