@@ -105,7 +105,7 @@ def test_leaves_are_those_of_scikit_learn(table, min_people, data):
     n_classes, n_people = int(target.max()) + 1, float(weights.sum())
     assume(len(codes) and n_classes > 1 and 2 * min_people <= n_people)
     tree = grow_tree(codes, target, weights, min_people, n_classes - 1.0, OF_WEIGHTS)
-    # Equally good splits divide differently; scikit-learn takes one at random. Rows at the limit depend on rounding.
+    # Equally good splits divide differently; scikit-learn takes one at random. Gains at the limit depend on rounding.
     for rows in rows_of_nodes(tree, codes):
         found = possible_splits(codes[:, rows].tolist(), target[rows].tolist(), weights[rows].tolist(), min_people)
         best = max(found.values(), default=0.0)
@@ -113,7 +113,7 @@ def test_leaves_are_those_of_scikit_learn(table, min_people, data):
         assume(abs(best - (n_classes - 1)) > TIE)
     theirs = DecisionTreeClassifier(
         criterion="entropy",
-        min_weight_fraction_leaf=min_people / n_people,
+        min_weight_fraction_leaf=(min_people - TIE) / n_people,
         min_impurity_decrease=(n_classes - 1) / n_people / log(2),
         random_state=0,
     ).fit(codes.T.astype(np.float32), target, sample_weight=weights)
