@@ -21,11 +21,11 @@ from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 class Matches(NamedTuple):
     """Outcome of one search, one entry per distinct synthetic row.
 
-    ``partner`` (int64) is the distinct row of the other table that the row singles out, or -1; ``combo_size`` (int64)
+    ``partner`` (int32) is the distinct row of the other table that the row singles out, or -1; ``combo_size`` (int64)
     is the size of the combination, or 0.
     """
 
-    partner: NDArray[np.int64]
+    partner: NDArray[np.int32]
     combo_size: NDArray[np.int64]
 
 
@@ -278,7 +278,7 @@ def draw_people(table: CodedTable, n_people: int, rng: np.random.Generator, dedu
 
 
 def count_agreements(
-    synthetic: CodedTable, other: CodedTable, rows: NDArray[np.int64], other_rows: NDArray[np.int64]
+    synthetic: CodedTable, other: CodedTable, rows: NDArray[np.int64], other_rows: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
     """Count the columns on which pairs of rows agree."""
     agreement = np.zeros(len(rows), np.int64)

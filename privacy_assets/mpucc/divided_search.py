@@ -389,8 +389,8 @@ class DividedSearch(LevelSearch):
         found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
         place = np.full(n_synthetic, -1)
         place[open_rows] = np.arange(len(open_rows))
-        first, partner = np.full(len(open_rows), NOT_IDENTIFIED, np.int32), np.zeros(len(open_rows), np.int64)
-        together = np.zeros(len(open_rows), np.int64)
+        first, partner = np.full(len(open_rows), NOT_IDENTIFIED, np.int32), np.zeros(len(open_rows), np.int32)
+        together = np.zeros(len(open_rows), np.int32)
         is_checked, is_live = np.zeros(n_combos, np.bool_), np.zeros(n_combos, np.bool_)
         n_unique = np.zeros(n_combos, np.int64)
         if combos.shape[1] == 1:

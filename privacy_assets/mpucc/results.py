@@ -292,7 +292,7 @@ class SyntheticSearch:
         combo_size[identified] = found.sizes[found.combo_of_row[identified]]
         return Matches(self.closest_partners(found, other), combo_size)
 
-    def closest_partners(self, found: SearchResult, other: CodedTable) -> NDArray[np.int64]:
+    def closest_partners(self, found: SearchResult, other: CodedTable) -> NDArray[np.int32]:
         """Return for each synthetic row the partner's row, with its values on X, that agrees with it on most columns.
 
         Of equally close rows it is the first.

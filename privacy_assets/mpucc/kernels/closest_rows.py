@@ -18,7 +18,7 @@ def find_closest_rows(
     person_of_row: NDArray[np.int64],
     rows_of_people: NDArray[np.int64],
     starts: NDArray[np.int64],
-    partner_of_row: NDArray[np.int64],
+    partner_of_row: NDArray[np.int32],
 ) -> None:
     """Replace each partner, if there is one, by the row of the same person that agrees with it on most columns.
 

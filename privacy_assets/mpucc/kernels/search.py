@@ -123,8 +123,8 @@ class SearchResult(NamedTuple):
     was_stopped: NDArray[np.bool_]
     profile: Profile | None
     combo_of_row: NDArray[np.int64]
-    partner_of_row: NDArray[np.int64]
-    together_of_row: NDArray[np.int64]
+    partner_of_row: NDArray[np.int32]
+    together_of_row: NDArray[np.int32]
     complete_size: int
 
 
@@ -179,8 +179,8 @@ class Findings(NamedTuple):
     """
 
     first: NDArray[np.signedinteger[Any]]
-    partner: NDArray[np.int64]
-    together: NDArray[np.int64]
+    partner: NDArray[np.int32]
+    together: NDArray[np.int32]
     is_checked: NDArray[np.bool_]
     is_live: NDArray[np.bool_]
 
@@ -198,8 +198,8 @@ class LevelSearch:
         if asked.is_sought is not None:
             self.could_be &= asked.is_sought
         self.combo_of_row = np.full(n_synthetic, -1, np.int64)
-        self.partner_of_row = np.full(n_synthetic, -1, np.int64)
-        self.together_of_row = np.zeros(n_synthetic, np.int64)
+        self.partner_of_row = np.full(n_synthetic, -1, np.int32)
+        self.together_of_row = np.zeros(n_synthetic, np.int32)
         self.levels: list[_Level] = []
         self.n_checked = 0
         # The combinations to extend, their position in the last level and their entropy, starting with the empty one.
@@ -276,8 +276,8 @@ class LevelSearch:
         n_synthetic = len(self.combo_of_row)
         of_level = Findings(
             np.full(n_synthetic, NOT_BY_LEVEL),
-            np.zeros(n_synthetic, np.int64),
-            np.zeros(n_synthetic, np.int64),
+            np.zeros(n_synthetic, np.int32),
+            np.zeros(n_synthetic, np.int32),
             np.zeros(len(combos), np.bool_),
             np.zeros(len(combos), np.bool_),
         )
@@ -334,8 +334,8 @@ class LevelSearch:
                                     is_live)  # fmt: skip
             return first, partner, together
 
-        first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int64)
-        together = np.zeros(n_open, np.int64)
+        first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int32)
+        together = np.zeros(n_open, np.int32)
         for first_of_thread, partner_of_thread, together_of_thread in pool.run(len(combos), task):
             is_earlier = first_of_thread < first
             first[is_earlier] = first_of_thread[is_earlier]
