@@ -133,14 +133,14 @@ def _unit_key(
     if n_rows > most_rows:
         n_drawn = max(FEWEST_DRAWN, n_values * most_rows // n_rows)
         is_drawn[random.permutation(n_values)[n_drawn:]] = False
-    has_value = is_drawn[column]
-    key = _numbered(column[has_value])
+    drawn = np.flatnonzero(is_drawn[column])
+    key = _numbered(column[drawn])
     held, halves, names = {}, [], []
-    apart = {name: _numbered(others[name][has_value]) for name in candidate.apart if name in others}
+    apart = {name: _numbered(others[name][drawn]) for name in candidate.apart if name in others}
     for other, its_codes in others.items():
         if other == candidate.column or other in apart:
             continue
-        own = _numbered(its_codes[has_value])
+        own = _numbered(its_codes[drawn])
         if own.max() < 1:
             continue
         if determines(key, own, random):
@@ -158,7 +158,7 @@ def _unit_key(
             facts.append(other)
     facts = facts if len(facts) >= candidate.fewest_facts else []
     measures = [each for each in facts if not names_a_place(each) and _is_measure(kinds[each], held[each])]
-    numbers = None if people is None else _numbered(people[has_value])
+    numbers = None if people is None else _numbered(people[drawn])
     is_finer = numbers is not None and determines(key, numbers, random)
     is_coarser = numbers is not None and not is_finer and determines(numbers, key, random)
     told = tuple(facts), tuple(measures), tuple(halves), tuple(names)

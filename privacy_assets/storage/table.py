@@ -6,10 +6,12 @@ a step is that of a column instead of the table.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -82,8 +84,10 @@ class StoredTable:
         of_tables: list[OpenFiles] = [own for table in tables for own in table._open]
         self._open: list[OpenFiles] = of_tables or [OpenFiles(given)]
         self._files = [file for own in self._open for file in own.files]
-        self._footers = _guarded(lambda: [pq.read_metadata(file) for file in self._files])
-        self.schema: pa.Schema = _guarded(lambda: pq.read_schema(self._files[0]))
+        # Opened once, because the footer of many columns is long; without the buffer, in which pages would be kept.
+        self._opened = _guarded(lambda: [pq.ParquetFile(file, pre_buffer=False) for file in self._files])
+        self._footers = [own.metadata for own in self._opened]
+        self.schema: pa.Schema = self._opened[0].schema_arrow
         self._n_rows: int = sum(footer.num_rows for footer in self._footers)
         self._more: Mapping[str, pd.Series[Any]] = {}
         self._names: Sequence[str] | None = None
@@ -161,7 +165,9 @@ class StoredTable:
         names = list(self._names) if columns is None and self._names is not None else columns
         # These are not in the files.
         assert not self._more.keys() & set(self.columns if names is None else names)  # noqa: S101
-        for batch in memory_given_back(self.arrow_batches(names)):
+        batches = self.arrow_batches(names)
+        # Giving back takes longer than reading a short column.
+        for batch in memory_given_back(batches) if self._n_rows > ROWS_PER_BATCH else batches:
             yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
 
     def is_in_files(self, name: str) -> bool:
@@ -207,8 +213,9 @@ class StoredTable:
 
     def _same(self) -> StoredTable:
         """Return the same table, of which columns can be added, left out or converted."""
-        found = StoredTable([self])
-        found._more, found._names, found._converted = self._more, self._names, self._converted
+        found = copy(self)
+        for computed in ("dtypes", "fingerprint"):
+            vars(found).pop(computed, None)
         return found
 
     def _as_converted(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -217,24 +224,35 @@ class StoredTable:
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:
             # Not `read_table`, whose threads may still close a file while Python ends, which aborts the process.
-            opened = [pq.ParquetFile(file, pre_buffer=False) for file in self._files]
-            parts = [each.read(names, use_threads=False).select(names) for each in opened]
-            frame: pd.DataFrame = pa.concat_tables(parts).to_pandas(split_blocks=True, use_threads=False)
+            parts = [each.read(names, use_threads=False).select(names) for each in self._opened]
+            table = pa.concat_tables(parts).replace_schema_metadata(self._metadata_of(names))
+            frame: pd.DataFrame = table.to_pandas(split_blocks=True, use_threads=False)
             return self._as_converted(frame)
 
         return _guarded(read)
 
     def arrow_batches(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         """Yield the rows of the files in order, as they are stored."""
-        for file in self._files:
-            # Arrow would otherwise keep every page of the file until it is closed.
-            parquet = _guarded(partial(pq.ParquetFile, file, pre_buffer=False))
+        metadata = self.schema.metadata if columns is None else _guarded(partial(self._metadata_of, columns))
+        for parquet in self._opened:
             batches = parquet.iter_batches(ROWS_PER_BATCH, columns=columns, use_threads=False)
             while (batch := _guarded(partial(next, batches, None))) is not None:
                 if batch.num_rows:
-                    table = pa.Table.from_batches([batch]).replace_schema_metadata(self.schema.metadata)
+                    table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
                     # By a name, Parquet also finds those that continue it after a dot.
                     yield table if columns is None else table.select(list(columns))
+
+    @cached_property
+    def _described(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What pandas wrote about the table, and about each column."""
+        about = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
+        return about, {each["name"]: each for each in about.get("columns", ())}
+
+    def _metadata_of(self, names: Sequence[str]) -> dict[str, str] | None:
+        """Return the metadata of some columns alone, because pandas reads all of it for each of them."""
+        about, described = self._described
+        own = [described[name] for name in names if name in described]
+        return {"pandas": json.dumps({**about, "columns": own})} if about else None
 
 
 Table: TypeAlias = pd.DataFrame | StoredTable

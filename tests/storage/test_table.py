@@ -173,3 +173,18 @@ def test_names_with_dots_are_read_by_their_whole_name(tmp_path):
     pd.testing.assert_frame_equal(stored[["a.b", "a"]], frame[["a.b", "a"]])
     (batch,) = stored.batches(["a"])
     pd.testing.assert_frame_equal(batch, frame[["a"]])
+
+
+def test_a_footer_is_read_once_and_a_column_comes_with_its_own_description_alone(tmp_path, monkeypatch):
+    table, opened = every_kind(), []
+    file = table_module.pq.ParquetFile
+    monkeypatch.setattr(table_module.pq, "ParquetFile", lambda *own, **named: opened.append(1) or file(*own, **named))
+    kept = store(pieces(table), tmp_path)
+    for name in table.columns:
+        assert kept[name].astype(object).equals(table[name].astype(object))
+        batch = next(kept.arrow_batches([name]))
+        described = batch.schema.pandas_metadata
+        assert [each["name"] for each in described["columns"]] == [name]
+        assert described["index_columns"] == kept.schema.pandas_metadata["index_columns"]
+    assert select_columns(kept, ["flag", "text"]).frame().equals(table[["flag", "text"]])
+    assert len(opened) == 1
