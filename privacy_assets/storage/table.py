@@ -93,7 +93,7 @@ class StoredTable:
         self._names: Sequence[str] | None = None
         self._converted: Mapping[str, Any] = {}
 
-    @property
+    @cached_property
     def columns(self) -> pd.Index:
         """The names of the columns."""
         names: pd.Index = pd.Index(self.dtypes.index, dtype=object)
@@ -117,7 +117,7 @@ class StoredTable:
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a column of this name."""
-        return name in (self.dtypes.index if self._names is None else self._names)
+        return name in self.columns
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the columns."""
@@ -214,7 +214,7 @@ class StoredTable:
     def _same(self) -> StoredTable:
         """Return the same table, of which columns can be added, left out or converted."""
         found = copy(self)
-        for computed in ("dtypes", "fingerprint"):
+        for computed in ("columns", "dtypes", "fingerprint"):
             vars(found).pop(computed, None)
         return found
 
