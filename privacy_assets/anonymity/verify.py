@@ -6,6 +6,7 @@ the table would find them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
@@ -294,7 +295,7 @@ def check_roles(table: Table, roles: Mapping[str, Sequence[str]]) -> None:
                 "computed."
             )
     named = [name for names in roles.values() for name in names]
-    repeated = sorted({name for name in named if named.count(name) > 1})
+    repeated = sorted(name for name, n in Counter(named).items() if n > 1)
     if repeated:
         found = {name: [role for role, names in roles.items() for own in names if own == name] for name in repeated}
         raise InvalidSettingError(

@@ -77,7 +77,8 @@ def measure_anonymity(
     labels = set(labels_of(anonymization))
     sensitive = [name for name in table.columns if name not in labels and contract.roles.get(name) == "sensitive"]
     spared = [name for name in table.columns if name not in labels and contract.roles.get(name) == "other"]
-    known = [name for name in table.columns if name not in sensitive and name not in spared]
+    others = {*sensitive, *spared}
+    known = [name for name in table.columns if name not in others]
     if subject is not None:
         if subject not in made_of.columns:
             raise InvalidTableError(
@@ -122,7 +123,8 @@ def links_if_people(
 
 def linking_columns(anonymization: Anonymization, contract: TableContract) -> list[str]:
     """Return the released columns that may link the rows of a person."""
-    return [name for name in anonymization.table.columns if name in contract.links_rows]
+    linking = contract.links_rows
+    return [name for name in anonymization.table.columns if name in linking]
 
 
 def groups_of_linked_rows(anonymization: Anonymization, contract: TableContract, made_of: Table, k: int) -> Codes:

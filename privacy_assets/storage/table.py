@@ -219,7 +219,7 @@ class StoredTable:
         return found
 
     def _as_converted(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.astype({name: dtype for name, dtype in self._converted.items() if name in frame.columns})
+        return frame.astype({name: self._converted[name] for name in frame.columns if name in self._converted})
 
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:
