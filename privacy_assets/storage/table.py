@@ -219,7 +219,8 @@ class StoredTable:
         return found
 
     def _as_converted(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.astype({name: self._converted[name] for name in frame.columns if name in self._converted})
+        own = {name: self._converted[name] for name in frame.columns if name in self._converted}
+        return frame.astype(own) if own else frame
 
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:

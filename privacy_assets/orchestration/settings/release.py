@@ -592,7 +592,8 @@ class ReleaseSettings(Release):
         """Describe the released columns, of all tables if there are several."""
         if self.related is not None:
             return self.related.describe()
-        return [each for each in self.contract.describe() if each["column"] in self.contract.released_columns]
+        released = set(self.contract.released_columns)
+        return [each for each in self.contract.describe() if each["column"] in released]
 
     @property
     def acknowledged(self) -> dict[str, str]:
