@@ -87,7 +87,7 @@ class StoredTable:
         # Opened once, because the footer of many columns is long; without the buffer, in which pages would be kept.
         self._opened = _guarded(lambda: [pq.ParquetFile(file, pre_buffer=False) for file in self._files])
         self._footers = [own.metadata for own in self._opened]
-        self.schema: pa.Schema = self._opened[0].schema_arrow
+        self.schema: pa.Schema = _guarded(lambda: self._opened[0].schema_arrow)
         self._n_rows: int = sum(footer.num_rows for footer in self._footers)
         self._more: Mapping[str, pd.Series[Any]] = {}
         self._names: Sequence[str] | None = None
@@ -96,7 +96,7 @@ class StoredTable:
     @cached_property
     def columns(self) -> pd.Index:
         """The names of the columns."""
-        names: pd.Index = pd.Index(self.dtypes.index, dtype=object)
+        names: pd.Index = pd.Index(self.dtypes.index if self._names is None else self._names, dtype=object)
         return names
 
     @property
@@ -246,14 +246,21 @@ class StoredTable:
     @cached_property
     def _described(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What pandas wrote about the table, and about each column."""
-        about = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
-        return about, {each["name"]: each for each in about.get("columns", ())}
+        about = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}").decode())
+        described: dict[str, Any] = {}
+        for each in about["columns"] if about else ():
+            described.setdefault(each.get("field_name", each["name"]), each)
+        return about, described
 
-    def _metadata_of(self, names: Sequence[str]) -> dict[str, str] | None:
-        """Return the metadata of some columns alone, because pandas reads all of it for each of them."""
+    def _metadata_of(self, names: Sequence[str]) -> dict[bytes, Any] | None:
+        """Return the metadata of some columns, because pandas reads those of all columns for each column."""
         about, described = self._described
-        own = [described[name] for name in names if name in described]
-        return {"pandas": json.dumps({**about, "columns": own})} if about else None
+        whole: dict[bytes, Any] | None = self.schema.metadata
+        if whole is None or not about:
+            return whole
+        indexes = [each for each in about.get("index_columns", ()) if isinstance(each, str)]
+        own = [described[name] for name in dict.fromkeys([*names, *indexes]) if name in described]
+        return {**whole, b"pandas": json.dumps({**about, "columns": own})}
 
 
 Table: TypeAlias = pd.DataFrame | StoredTable

@@ -2,6 +2,8 @@ from io import BytesIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from privacy_assets.storage import table as table_module
@@ -188,3 +190,25 @@ def test_a_footer_is_read_once_and_a_column_comes_with_its_own_description_alone
         assert described["index_columns"] == kept.schema.pandas_metadata["index_columns"]
     assert select_columns(kept, ["flag", "text"]).frame().equals(table[["flag", "text"]])
     assert len(opened) == 1
+
+
+def in_a_file(table: pa.Table, directory) -> StoredTable:
+    pq.write_table(table, directory / "t.parquet")
+    return StoredTable([(directory / "t.parquet").open("rb")])
+
+
+@pytest.mark.parametrize("name", [None, "a", "id"])
+def test_columns_beside_an_index_keep_their_dtypes(name, tmp_path):
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1, 2, 3]})
+    frame.index = pd.Index([5, 6, 9], name=name)
+    stored = in_a_file(pa.Table.from_pandas(frame), tmp_path)
+    assert (str(stored["a"].dtype), stored["b"].tolist()) == ("Int64", [1, 2, 3])
+
+
+@pytest.mark.parametrize("about", ["[]", "5", "{}", '{"index_columns": []}', "{"])
+def test_a_description_that_pandas_did_not_write_is_refused(about, tmp_path):
+    stored = in_a_file(pa.table({"a": [1, 2]}).replace_schema_metadata({"pandas": about}), tmp_path)
+    for read in (lambda: stored["a"], lambda: list(stored.batches(["a"])), lambda: list(stored.batches())):
+        with pytest.raises(UnreadableTableError):
+            read()
+    assert "b" not in stored.select(["a"])
