@@ -527,18 +527,6 @@ def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> t
     return groups.astype(np.int64, copy=False), len(distinct)
 
 
-def all_rows_differ(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> bool:
-    """Whether all rows of coded columns, at least one, certainly differ, in a third of the time of `group_rows`.
-
-    Each code has a random number of 64 bits, and their sums are compared: equal rows have equal sums.
-    """
-    sums = np.zeros(len(columns[0]), np.uint64)
-    for place, (column, n) in enumerate(zip(columns, n_codes, strict=True)):
-        sums += np.random.default_rng(place).integers(0, 2**64, n, np.uint64)[column]
-    sums.sort()
-    return bool((sums[1:] != sums[:-1]).all())
-
-
 def connected(nodes: NDArray[np.int64], others: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
     """Return the group, from 0, of each node: of those that edges between nodes and others connect."""
     from scipy.sparse import coo_array

@@ -14,7 +14,6 @@ from privacy_assets.columns.coding import (
     MAX_DECIMALS,
     ColumnValues,
     EncodedColumn,
-    all_rows_differ,
     code_type,
     encode_column,
     group_rows,
@@ -532,8 +531,6 @@ def group_equal_rows(
     table: CodedTable, codes: tuple[NDArray[np.unsignedinteger[Any]], ...], n_codes: list[int], deduplicate: bool
 ) -> CodedTable:
     """Keep the first of equal rows under codes of another table of the same rows, as `preprocess` does."""
-    if all_rows_differ(codes, n_codes):
-        return replace(table, codes=codes)
     groups, n_groups = group_rows(codes, n_codes)
     if n_groups == table.n_distinct:
         return replace(table, codes=codes)

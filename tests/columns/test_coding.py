@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy_assets.columns.coding import all_rows_differ, encode_column, group_rows, read_column
+from privacy_assets.columns.coding import encode_column, group_rows, read_column
 from privacy_assets.errors import InvalidTableError
 
 UTC = dt.UTC
@@ -221,7 +221,6 @@ def test_equal_rows_are_one_group(rows):
         groups, n_groups = group_rows(columns, n_codes)
         assert n_groups == len(set(rows)) == len(set(zip(rows, groups.tolist(), strict=True)))
         assert groups.tolist() == [list(dict.fromkeys(rows)).index(row) for row in rows]
-    assert all_rows_differ(columns, [3, 4, 2]) == (len(set(rows)) == len(rows))
 
 
 def test_a_category_column_without_any_value_is_missing_whatever_its_categories_are():
