@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
@@ -68,30 +67,30 @@ def related_columns(
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
-    from scipy.stats import chi2, norm, rankdata
+    from scipy.special import chdtrc, ndtr
+    from scipy.stats import rankdata
 
     n = len(codes[0])
     rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64))
     times = np.ones(len(rows)) if weights is None else weights[rows].astype(float)
     drawn = [own[rows] for own in codes]
     classes = [_classes(own, times, order) for own, order in zip(drawn, is_ordered, strict=True)]
-    ranks = [rankdata(own) if order else np.zeros(0) for own, order in zip(drawn, is_ordered, strict=True)]
-    pairs = list(combinations(range(len(codes)), 2))
-    level, related = LEVEL / max(len(pairs), 1), []
-    for a, b in pairs:
-        n_b = int(classes[b].max()) + 1
-        table = np.bincount(classes[a] * n_b + classes[b], times, (int(classes[a].max()) + 1) * n_b).reshape(-1, n_b)
-        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
-        if freedom == 0:
-            continue
-        p = float(chi2.sf(((table - expected) ** 2 / expected).sum(), freedom))
-        if is_ordered[a] and is_ordered[b]:
-            covariance = np.cov(ranks[a], ranks[b], aweights=times)
-            correlation = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
-            p = min(p, 2 * float(norm.sf(abs(correlation) * np.sqrt(times.sum() - 1))))
-        if p <= level:
-            related.append((a, b))
+    counts = [np.bincount(own, times) for own in classes]
+    # Centered, and 0 without an order.
+    ranks = np.stack([rankdata(own) if order else times * 0 for own, order in zip(drawn, is_ordered, strict=True)])
+    ranks -= np.average(ranks, axis=1, weights=times)[:, None]
+    lengths = np.sqrt(np.square(ranks) @ times)
+    lengths[lengths == 0] = np.inf
+    level, related = LEVEL / max(len(codes) * (len(codes) - 1) // 2, 1), []
+    for a in range(len(codes)):
+        correlations = ranks @ (times * ranks[a]) / (lengths * lengths[a])
+        of_ranks = 2 * ndtr(-np.abs(correlations) * np.sqrt(times.sum() - 1))
+        for b in range(a + 1, len(codes)):
+            expected = np.outer(counts[a], counts[b]) / times.sum()
+            table = np.bincount(classes[a] * len(counts[b]) + classes[b], times, expected.size).reshape(expected.shape)
+            freedom = (len(counts[a]) - 1) * (len(counts[b]) - 1)
+            if freedom and min(chdtrc(freedom, ((table - expected) ** 2 / expected).sum()), of_ranks[b]) <= level:
+                related.append((a, b))
     first, second = np.array(related, np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(len(first)), (first, second)), (len(codes), len(codes)))
     _, group = connected_components(graph, directed=False)

@@ -1,12 +1,14 @@
 """Columns that depend on each other are found; columns of noise, also of noise that depends on itself, are apart."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2_contingency, norm, rankdata
 
 from privacy_assets.columns.coding import encode_column, read_column
-from privacy_assets.columns.dependence import LEVEL, MOST_ROWS, columns_alone, ranks_of, related_columns
+from privacy_assets.columns.dependence import LEVEL, MOST_ROWS, _classes, columns_alone, ranks_of, related_columns
 
 N = 2_000
 
@@ -55,6 +57,33 @@ def test_the_decision_is_that_of_a_chi_square_test_of_categories():
         assert bool(related_columns([a, b], [False, False])) == is_related
         seen.add(is_related)
     assert seen == {True, False}
+
+
+def test_the_decision_is_that_of_the_two_tests_of_each_pair_on_repeated_rows():
+    random = np.random.default_rng(4)
+    by_test = set()
+    for _ in range(60):
+        n, is_ordered = int(random.integers(30, 200)), random.random(3) < 0.5
+        z, strength = random.normal(size=n), random.choice([0.2, 0.5, 1], (3, 1))
+        values = np.floor(random.choice([1, 2, 30]) * (strength * z + random.normal(size=(3, n))))
+        codes = [np.unique(own, return_inverse=True)[1] for own in values]
+        times = random.integers(1, 4, n)
+        pairs = np.zeros((3, 3), bool)
+        for a, b in combinations(range(3), 2):
+            classes = [_classes(codes[each], times.astype(float), is_ordered[each]) for each in (a, b)]
+            table = np.zeros(np.max(classes, axis=1) + 1)
+            np.add.at(table, tuple(np.repeat(own, times) for own in classes), 1)
+            if min(table.shape) > 1:
+                found = [chi2_contingency(table, correction=False).pvalue, 1.0]
+                if is_ordered[a] and is_ordered[b]:
+                    r = np.corrcoef(*(np.repeat(rankdata(codes[each]), times) for each in (a, b)))[0, 1]
+                    found[1] = 2 * norm.sf(abs(r) * np.sqrt(times.sum() - 1))
+                pairs[a, b] = min(found) <= LEVEL / 3
+                by_test |= {tuple(p <= LEVEL / 3 for p in found)}
+        connected = np.linalg.matrix_power(pairs | pairs.T | np.eye(3, dtype=bool), 3)
+        expected = {tuple(np.flatnonzero(own).tolist()) for own in connected if own.sum() > 1}
+        assert set(map(tuple, related_columns(codes, is_ordered.tolist(), times))) == expected
+    assert len(by_test) == 4
 
 
 def test_weights_count_records_and_rows_are_drawn_without_a_seed():
