@@ -76,10 +76,11 @@ def related_columns(
     drawn = [own[rows] for own in codes]
     classes = [_classes(own, times, order) for own, order in zip(drawn, is_ordered, strict=True)]
     counts = [np.bincount(own, times) for own in classes]
-    # Centered, and 0 without an order.
-    ranks = np.stack([rankdata(own) if order else times * 0 for own, order in zip(drawn, is_ordered, strict=True)])
-    ranks -= np.average(ranks, axis=1, weights=times)[:, None]
-    lengths = np.sqrt(np.square(ranks) @ times)
+    ranks = np.zeros((len(codes), len(rows)))
+    for place in np.flatnonzero(is_ordered):
+        ranks[place] = rankdata(drawn[place])
+        ranks[place] -= np.average(ranks[place], weights=times)
+    lengths = np.sqrt([times @ own**2 for own in ranks])
     lengths[lengths == 0] = np.inf
     level, related = LEVEL / max(len(codes) * (len(codes) - 1) // 2, 1), []
     for a in range(len(codes)):

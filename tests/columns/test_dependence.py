@@ -90,6 +90,11 @@ def test_weights_count_records_and_rows_are_drawn_without_a_seed():
 
 def test_constant_columns_and_single_columns_are_in_no_group():
     assert related_columns([np.zeros(50, int), np.arange(50)], [True, True]) == []
+    # Expected counts are rounded.
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        times, column = random.integers(1, 1_000_000, 50), random.integers(0, 7, 50)
+        assert related_columns([np.zeros(50, int), column], [seed % 2 == 0] * 2, times / 7) == []
     assert related_columns([np.arange(50)], [True]) == []
 
 
