@@ -31,7 +31,7 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "synthetic_release": 25,
     "anonymized": 10,
     "reidentification_assessment": 41,
-    "anonymized_release": 11,
+    "anonymized_release": 10.5,
 }
 """At the peak of a stage, for each cell of the source."""
 BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 20, MPUCC: 65, DISCLOSURE: 175}
