@@ -47,6 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="FILE",
         help="YAML file of people whom you trust; the release is verified only if they approved it",
     )
+    verify.add_argument(
+        "--engine",
+        metavar="ADDRESS",
+        help="Spark Connect server, such as sc://host:15002, whose executors see the release under the same absolute "
+        "path, and make the checks",
+    )
     withdraw = commands.add_parser("withdraw", help="say that a release should no longer be used, and why")
     withdraw.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     withdraw.add_argument("--reason", required=True, help="at least three words, which recipients read")

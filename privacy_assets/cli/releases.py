@@ -43,13 +43,15 @@ def run_compare(chosen: argparse.Namespace) -> int:
 
 def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
     """Verify a release, and print the result and the signing key."""
-    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.engine.spark import SparkEngine
+    from privacy_assets.errors import EngineError, InvalidSettingError
     from privacy_assets.release.object_store import ObjectStore
     from privacy_assets.release.verification import verify_release
     from privacy_assets.setting_checks import is_in_store
 
     directory = chosen.directory
     try:
+        engine = None if chosen.engine is None else SparkEngine(chosen.engine, tag="privacy_assets verify")
         directory = ObjectStore.at(directory, "directory").name if is_in_store(directory) else directory
         found = verify_release(
             chosen.directory,
@@ -57,8 +59,9 @@ def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
             max_bytes=max_bytes,
             withdrawn=chosen.withdrawn,
             approvers=chosen.approvers,
+            engine=engine,
         )
-    except InvalidSettingError as error:
+    except (EngineError, InvalidSettingError) as error:
         print(f"NOT verified{'' if is_in_store(directory) else f': {directory}'}\n  - {error}")
         return 1
     if found.withdrawn:

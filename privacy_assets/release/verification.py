@@ -1,18 +1,19 @@
 """Verification of a release against its manifest, without Dagster: files, content, figures, verdicts and waivers."""
 
 import contextlib
-import itertools
 import json
 import math
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cached_property, partial
 from importlib.metadata import version
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow.parquet as pq
 
@@ -23,7 +24,7 @@ from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, coun
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
-from privacy_assets.errors import InvalidSettingError, InvalidTableError, ReleaseStoreError
+from privacy_assets.errors import EngineError, InvalidSettingError, InvalidTableError, ReleaseStoreError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
 from privacy_assets.release.declaration import lacks, review_of
@@ -71,9 +72,13 @@ from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.table import StoredTable, Table, UnreadableTableError
 
+if TYPE_CHECKING:
+    from privacy_assets.engine.protocol import Engine
+
 MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
 MAX_PROBLEMS = 100
+MOST_TASKS_OF_FILES = 32
 LONGEST_PROBLEM = 2_000
 # Messages show this many characters of a name in a manifest.
 LONGEST_NAME = 100
@@ -143,6 +148,7 @@ def verify_release(
     max_bytes: int | None = MAX_BYTES,
     withdrawn: str | Path | None = None,
     approvers: str | Path | None = None,
+    engine: "Engine | None" = None,
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
@@ -169,6 +175,9 @@ def verify_release(
     approvers : str or Path, optional
         YAML file of the approvers whom you trust. If it is given, a release is verified only if as many of them as its
         policy requires, and at least one, approved it.
+    engine : Engine, optional
+        Runs the checks as tasks, such as a SparkEngine, whose executors must see the release under the same absolute
+        path; each task reads its files within ``max_bytes``. The problems are the same.
 
     Returns
     -------
@@ -178,11 +187,18 @@ def verify_release(
     Raises
     ------
     InvalidSettingError
-        If a public key cannot be used, or the file of the approvers, or a given list of withdrawn releases does
-        not exist.
+        If a public key cannot be used, the file of the approvers, or a given list of withdrawn releases does not
+        exist, or a release in an object store is to be verified by an engine.
+    EngineError
+        If the engine fails, or its executors see another release there, or none.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     if is_in_store(directory):
+        if engine is not None:
+            raise InvalidSettingError(
+                "An engine verifies a release in a directory that its executors see, not one in an object store. "
+                "Nothing was checked. Download it to such a directory, or leave out the engine."
+            )
         asked_for = {"public_keys": trusted, "max_bytes": max_bytes, "withdrawn": withdrawn, "approvers": approvers}
         return _verified_in_store(ObjectStore.at(directory, "directory"), asked_for)
     directory = Path(directory)
@@ -197,16 +213,18 @@ def verify_release(
     signature = find_signature(directory, data, trusted)
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
-    asked = (directory.absolute(), data, signature, max_bytes)
-    if max_bytes is None:
-        found = _verified(*asked)
-    else:
-        try:
-            answer = in_limited_process(f"{__name__}.verified_as_json", asked, max_bytes)
-        except NoAnswerError as error:
-            problems = (*signature.problems, str(error))
-            return ReleaseVerification(directory, None, None, problems, signature.key_id)
-        found = ReleaseVerification(**answer | {"directory": directory, "problems": tuple(answer["problems"])})
+    received = _Received(directory.absolute(), data, signature, max_bytes)
+    try:
+        if engine is not None:
+            found = _verified_on_engine(engine, received)
+        elif max_bytes is None:
+            found = _verified(received)
+        else:
+            answer = in_limited_process(f"{__name__}.verified_as_json", received, max_bytes)
+            found = ReleaseVerification(**answer | {"problems": tuple(answer["problems"])})
+    except NoAnswerError as error:
+        found = ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
+    found = replace(found, directory=directory)
     if found.problems:
         return found
     manifest = parse_manifest(data)  # It was read within the limits.
@@ -273,41 +291,196 @@ def _unsigned(manifest: Mapping[str, Any], signers: Sequence[PublicKey] | None) 
     return [f"no approver signed the waiver of the limit on {each.metric!r}" for each in found]
 
 
-def verified_as_json(asked: tuple[Path, bytes, SignatureFound, int]) -> dict[str, Any]:
+def verified_as_json(received: "_Received") -> dict[str, Any]:
     """Verify a release in a process of its own."""
-    return asdict(_verified(*asked)) | {"directory": None}
+    return asdict(_verified(received)) | {"directory": None}
 
 
-def _verified(directory: Path, data: bytes, signature: SignatureFound, max_bytes: int | None) -> ReleaseVerification:
-    try:
-        manifest = parse_manifest(data)
-    except DamagedManifestError as error:
-        return ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
+def check_as_json(asked: tuple["_Received", int]) -> dict[str, Any]:
+    """Make one check of a release in a process of its own."""
+    received, number = asked
+    return received.answer(number)
+
+
+def _verified(received: "_Received") -> ReleaseVerification:
+    return _as_found(received, lambda numbers: map(received.answer, numbers))
+
+
+def _verified_on_engine(engine: "Engine", received: "_Received") -> ReleaseVerification:
+    from privacy_assets.engine.tasks import run_tasks
+
+    def ask(numbers: Sequence[int]) -> list[dict[str, Any]]:
+        answers = run_tasks(engine, _CheckOnWorker(received), numbers)
+        if None in answers:
+            raise EngineError(
+                f"The executors find another manifest, or none, under {str(received.directory)!r}. The release was not "
+                "verified. Expected a directory that this process and the executors see under the same absolute path."
+            )
+        return answers
+
+    return _as_found(received, ask)
+
+
+def _as_found(
+    received: "_Received", ask: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]]
+) -> ReleaseVerification:
+    """Combine the answers of the checks; those after a last one, and not asked for yet, are not made."""
+    (first,) = ask([0])
+    signature, n_checks = received.signature, first["n_checks"]
     problems = [*signature.problems]
-    try:
-        problems += agreement_problems(manifest, signature)
-        problems += _digest_problems(manifest)
-        problems += _file_problems(directory, manifest, max_bytes)
-        problems += _verdict_problems(manifest)
-        problems += _approval_problems(manifest, None)
-        problems += _content_problems(directory, manifest)
-        problems += [] if problems else _card_problems(directory, manifest)
-    except OSError as error:
-        problems.append(f"a file cannot be read ({type(error).__name__})")
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
-        problems.append(f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked")
+    for answer in chain([first], *([] if first["is_last"] else [ask(range(1, n_checks - 1))])):
+        problems += answer["problems"]
+        if answer["is_last"]:
+            break
+    # The cards are made of a manifest without problems.
+    problems += [] if problems else next(iter(ask([n_checks - 1])))["problems"]
     return ReleaseVerification(
-        directory,
-        manifest["fingerprint"],
-        manifest["n_records"],
-        _shown(problems),
-        signature.key_id,
-        signature.trusted_key,
-        are_withheld(manifest),
-        records=records_in_words(manifest),
+        received.directory,
+        problems=_shown(problems),
+        signing_key_id=signature.key_id,
+        trusted_key=signature.trusted_key,
+        **first["head"],
     )
+
+
+@dataclass(frozen=True)
+class _CheckOnWorker:
+    """Makes a check where a worker sees the release; None if it sees another manifest, or none."""
+
+    received: "_Received"
+
+    def __call__(self, number: int) -> Any:
+        directory, max_bytes = self.received.directory, self.received.max_bytes
+        is_seen = False
+        with contextlib.suppress(DamagedManifestError):
+            is_seen = read_manifest_bytes(directory) == self.received.data
+        if not is_seen:
+            return None
+        if max_bytes is None:
+            return self.received.answer(number)
+        try:
+            return in_limited_process(f"{__name__}.check_as_json", (self.received, number), max_bytes)
+        except NoAnswerError as error:
+            return _answer([str(error)], is_last=True)
+
+
+def _answer(
+    problems: Sequence[str], *, is_last: bool = False, n_checks: int = 1, head: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the answer of a check; after a last one, problems of later ones would only follow from its own."""
+    head = {"fingerprint": None, "n_records": None} if head is None else head
+    return {"problems": list(problems), "is_last": is_last, "n_checks": n_checks, "head": head}
+
+
+@dataclass(frozen=True)
+class _Received:
+    """A release, the bytes of its manifest, and its checks, each of which can be made in a process of its own."""
+
+    directory: Path
+    data: bytes
+    signature: SignatureFound
+    max_bytes: int | None
+
+    def answer(self, number: int) -> dict[str, Any]:
+        """Make a check: the first one is of the manifest alone, the last one of the cards."""
+        try:
+            manifest = self._manifest
+        except DamagedManifestError as error:
+            return _answer([str(error)], is_last=True)
+        head = {
+            "fingerprint": manifest["fingerprint"],
+            "n_records": manifest["n_records"],
+            "figures_withheld": are_withheld(manifest),
+            "records": records_in_words(manifest),
+        }
+        answered = partial(_answer, n_checks=len(self._checks), head=head)
+        try:
+            return answered(self._checks[number]())
+        except UnreadableTableError:
+            problem = f"the file {manifest['stage'] + '.parquet'!r} cannot be read as a table"
+        except OSError as error:
+            problem = f"a file cannot be read ({type(error).__name__})"
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
+            problem = f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked"
+        return answered([problem], is_last=True)
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        return parse_manifest(self.data)
+
+    @cached_property
+    def _checks(self) -> list[Callable[[], list[str]]]:
+        manifest, directory = self._manifest, self.directory
+        names = list(manifest["files"])
+        size = max(-(-len(names) // MOST_TASKS_OF_FILES), 1)
+        of_files = [
+            partial(changed_files, directory, manifest, self.max_bytes, names[begin : begin + size])
+            for begin in range(0, len(names), size)
+        ]
+        return [
+            lambda: agreement_problems(manifest, self.signature) + _digest_problems(manifest),
+            *of_files,
+            partial(_added_problems, directory, manifest),
+            lambda: _verdict_problems(manifest) + _approval_problems(manifest, None),
+            *self._of_content(),
+            partial(_card_problems, directory, manifest),
+        ]
+
+    def _of_content(self) -> list[Callable[[], list[str]]]:
+        manifest, stage = self._manifest, self._manifest["stage"]
+        expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
+        others = expected - {f"{stage}.parquet"}
+        cards = set(CARD_FILES) & set(manifest["files"])
+        listed = {*others, *table_files(manifest), REPORT_FILE, *(CARD_FILES if cards else ())}
+        if set(manifest["files"]) != listed or len(others) == len(expected):
+            return [lambda: ["the manifest does not list the files of its formats and its report"]]
+        if "tables" in manifest:
+            return [partial(_related_content_problems, self.directory, manifest)]
+        of_table: list[Callable[[StoredTable, Mapping[str, Any]], list[str]]] = [recorded_problems]
+        if "csv" in manifest["formats"]:
+            of_table.insert(0, _csv_problems)
+        if stage == "anonymized":
+            of_table.append(_anonymity_problems)
+        else:
+            of_table.append(lambda table, manifest: _rare_values_problems(table, manifest, _policy_of(manifest)))
+        if stage != "anonymized" and not are_withheld(manifest):
+            of_table.append(lambda table, manifest: _rule_problems({"": table}, manifest))
+            of_table.append(lambda _, manifest: _figure_problems(manifest, manifest["figures"]))
+        return [self._fingerprint_problems, *(partial(self._of_table, check) for check in of_table)]
+
+    @cached_property
+    def _table(self) -> tuple[StoredTable | None, str]:
+        return _read_table(self.directory, self._manifest)
+
+    def _has_shape(self, table: StoredTable) -> bool:
+        columns = [each["column"] for each in self._manifest["columns"]]
+        return len(table) == self._manifest["n_records"] and list(table.columns) == columns
+
+    def _fingerprint_problems(self) -> list[str]:
+        """Compare a table that is read here for the first time with the manifest."""
+        table, problem = self._table
+        if table is None:
+            return [problem] if problem else []  # A changed file is already reported.
+        try:
+            found = table.fingerprint
+        except InvalidTableError:
+            raise UnreadableTableError from None
+        problems = (
+            [] if found == self._manifest["fingerprint"] else ["the table does not have the recorded fingerprint"]
+        )
+        if not self._has_shape(table):
+            problems.append("the table does not have the recorded columns and number of records")
+        return problems
+
+    def _of_table(self, check: Callable[[StoredTable, Mapping[str, Any]], list[str]]) -> list[str]:
+        """Make a check of a table whose shape was found to be right."""
+        table, _ = self._table
+        if table is None or not self._has_shape(table):
+            return []
+        give_back_memory()
+        return check(table, self._manifest)
 
 
 def _shown(problems: Sequence[str]) -> tuple[str, ...]:
@@ -326,26 +499,26 @@ def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:
 def present_files(directory: Path, manifest: Mapping[str, Any]) -> set[str]:
     """Return the names of the first files in a release directory and in that of the parts of its table."""
     with os.scandir(directory) as entries:
-        present = {entry.name for entry in itertools.islice(entries, MAX_FILES)}
+        present = {entry.name for entry in islice(entries, MAX_FILES)}
     return present | _files_of_parts(directory, manifest, MAX_FILES)
 
 
-def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
-    problems = changed_files(directory, manifest, max_bytes)
+def _added_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     added = present_files(directory, manifest) - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
     added -= set(ATTESTATIONS) if is_attested(manifest) else set()
     if "parts" in manifest:
         added -= {f"{manifest['stage']}.parquet"}
-    if added:
-        problems.append(f"{len(added)} files are not listed in the manifest")
-    return problems
+    return [f"{len(added)} files are not listed in the manifest"] if added else []
 
 
-def changed_files(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None = None) -> list[str]:
-    """Return which of its files are missing, or differ from their recorded sizes and digests."""
+def changed_files(
+    directory: Path, manifest: Mapping[str, Any], max_bytes: int | None = None, names: Sequence[str] | None = None
+) -> list[str]:
+    """Return which of its files, or of some, are missing, or differ from their recorded sizes and digests."""
     present = present_files(directory, manifest)
     problems = []
-    for name, recorded in manifest["files"].items():
+    for name in manifest["files"] if names is None else names:
+        recorded = manifest["files"][name]
         shown = f"the file {name[:LONGEST_NAME]!r}"
         if name not in present:
             problems.append(f"{shown} is missing")
@@ -377,51 +550,6 @@ def _card_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
-    stage = manifest["stage"]
-    expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
-    others = expected - {f"{stage}.parquet"}
-    cards = set(CARD_FILES) & set(manifest["files"])
-    listed = {*others, *table_files(manifest), REPORT_FILE, *(CARD_FILES if cards else ())}
-    if set(manifest["files"]) != listed or len(others) == len(expected):
-        return ["the manifest does not list the files of its formats and its report"]
-    if "tables" in manifest:
-        return _related_content_problems(directory, manifest)
-    table, problem = _read_table(directory, manifest)
-    if table is None:
-        return [problem] if problem else []  # A changed file is already reported.
-    try:
-        return _table_problems(table, manifest)
-    except UnreadableTableError:
-        return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
-
-
-def _table_problems(table: StoredTable, manifest: Mapping[str, Any]) -> list[str]:
-    """Compare a table that is read here for the first time with the manifest."""
-    stage, columns = manifest["stage"], [each["column"] for each in manifest["columns"]]
-    found, problems = "", []
-    with contextlib.suppress(InvalidTableError):
-        found = table.fingerprint
-    if not found:
-        return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
-    if found != manifest["fingerprint"]:
-        problems.append("the table does not have the recorded fingerprint")
-    give_back_memory()
-    if len(table) != manifest["n_records"] or list(table.columns) != columns:
-        return [*problems, "the table does not have the recorded columns and number of records"]
-    if "csv" in manifest["formats"]:
-        problems += _csv_problems(f"{stage}.csv", table, manifest)
-    give_back_memory()
-    problems += recorded_problems(table, manifest)
-    if stage == "anonymized":
-        problems += _anonymity_problems(table, manifest)
-    else:
-        problems += _rare_values_problems(table, manifest, _policy_of(manifest))
-        problems += [] if are_withheld(manifest) else _rule_problems({"": table}, manifest)
-        problems += [] if are_withheld(manifest) else _figure_problems(manifest, manifest["figures"])
-    return problems
-
-
 def _related_content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     """Check each of related tables, the whole, and how they are linked; then the figures that the tables alone have."""
     frames = {}
@@ -443,13 +571,14 @@ def _related_content_problems(directory: Path, manifest: Mapping[str, Any]) -> l
     return problems + _figure_problems(manifest, manifest["figures"])
 
 
-def _csv_problems(name: str, table: Table, manifest: Mapping[str, Any]) -> list[str]:
+def _csv_problems(table: Table, manifest: Mapping[str, Any]) -> list[str]:
     """Compare the CSV file and its description with those written for the table.
 
     A file that is not as recorded is reported elsewhere, so the recorded digest represents its bytes.
     """
     if "csv" not in manifest:
         return ["the manifest does not describe its CSV file"]
+    name = f"{manifest['stage']}.csv"
     sha256, described = digest_of_csv(table)
     if sha256 != manifest["files"][name]["sha256"]:
         return [f"the file {name!r} is not the recorded table"]
