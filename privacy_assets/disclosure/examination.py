@@ -25,6 +25,8 @@ from privacy_assets.disclosure.sides import compare_sides
 
 LEVEL: Final = 0.05
 SPLIT_LEVEL: Final = 0.001
+MOST_KNOWN_ALONE: Final = 20
+"""Their sets of up to three columns are 1,350; of a hundred columns, they would be 166,750."""
 FEW_MORE: Final = 1.5
 """Synthetic records per original up to which planted copies show how much the other records dilute copies."""
 
@@ -115,10 +117,16 @@ class ExaminedAlone(NamedTuple):
         }
 
 
-def attack_on(attack: Attack, places: Sequence[int]) -> Attack:
-    """Return the attack with some columns alone, of which the attacker knows the same, or all if that is only one."""
+def attack_on(attack: Attack, places: Sequence[int], chosen: PooledRecords) -> Attack:
+    """Return the attack with the columns at some places alone, which are ``chosen``.
+
+    The attacker knows the same of them. If that is at most one, all of them, or, of more than `MOST_KNOWN_ALONE`, those
+    with the most values.
+    """
     known = [place for place, j in enumerate(places) if j in set(attack.known.tolist())]
-    return replace(attack, known=np.array(known if len(known) > 1 else range(len(places))), named=(), earlier=None)
+    if len(known) < 2:
+        known = sorted(np.argsort(-chosen.n_exact, kind="stable")[:MOST_KNOWN_ALONE].tolist())
+    return replace(attack, known=np.array(known), named=(), earlier=None)
 
 
 def examine_alone(
@@ -132,7 +140,7 @@ def examine_alone(
 ) -> ExaminedAlone:
     """Test some columns without the others; ``rngs`` draw divisions and all else."""
     chosen = records.only(own.places)
-    on_them = attack_on(attack, own.places)
+    on_them = attack_on(attack, own.places, chosen)
     examined = examine_criteria(chosen, on_them, n_permutations, workers, rngs[0], level)
     copied, effect = find_power(examined, chosen, on_them, workers, rngs[1], level)
     adjusted = np.minimum(examined.adjusted * (LEVEL / level), 1.0).tolist()

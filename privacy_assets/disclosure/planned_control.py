@@ -137,7 +137,8 @@ def rehearse(
         # The assessment finds them among all people, of whom fewer depend visibly on each other here.
         everybody = pooled(parts | {"original": of_row != 1})
         sets = [own.places for own in column_sets(everybody, ()) if own.is_asked]
-        alone = (rehearsed(records.only(own), attack_on(attack, own)) for own in sets)
+        chosen = ((own, records.only(own)) for own in sets)
+        alone = (rehearsed(each, attack_on(attack, own, each)) for own, each in chosen)
         return rehearsed(records, attack, tuple(alone))
 
 

@@ -10,7 +10,7 @@ ALGORITHM: Final = "algorithm"
 """The setting that records the algorithm of a result."""
 VERSIONS: Final[Mapping[str, int]] = {
     "mpucc_assessment": 5,
-    "disclosure_assessment": 4,
+    "disclosure_assessment": 5,
     "reidentification_assessment": 1,
     "semantic_assessment": 1,
     "utility_assessment": 2,

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.criteria import CRITERIA
+from privacy_assets.disclosure.examination import attack_on
 from privacy_assets.disclosure.exposed import Exposure, column_sets, exposed_scores, measure_exposure, worst_exposure
 from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.scores import Attack
 from privacy_assets.errors import InvalidSettingError
 from tests.examples import examples
 
@@ -172,6 +174,36 @@ def test_what_is_tested_alone_follows_from_the_people_and_the_quasi_identifiers(
     # One column, all columns, and columns that are tested anyway are not tested again.
     for named in (["c0"], list(table), ["c4", "c3", "c2", "c1", "c0"]):
         assert len(column_sets(records, named)) == 1
+
+
+def test_of_columns_alone_the_attacker_knows_the_same_or_at_most_twenty():
+    table = pd.DataFrame({f"c{place}": np.arange(300) % (place % 30 + 2) for place in range(90)})
+    frames = {"original": table[:100], "control": table[100:200], "synthetic": table[200:]}
+    records = pool_records(frames, {name: np.arange(100) for name in frames if name != "synthetic"})
+    attack = Attack(np.array([0, 5, 88]), 3, np.arange(9), named=(3,))
+
+    def known(places):
+        found = attack_on(attack, places, records.only(places))
+        assert (found.named, found.max_known) == ((), 3)
+        return [places[place] for place in found.known]
+
+    assert known([4, 5, 88, 2]) == [5, 88]
+    assert known([4, 5, 7]) == [4, 5, 7]
+    assert known([*range(20, 40)]) == [*range(20, 40)]
+    # Of 80 columns those with the most values, 31 to 25 of three times and 24 of two, in their order.
+    most = sorted(range(6, 88), key=lambda place: (-(place % 30 + 2), place))[:20]
+    assert known([*range(6, 88)]) == sorted(most)
+
+
+def test_copies_are_found_in_more_columns_than_a_word_has_bits():
+    """The attacker knows two columns beside them, so that those are tested as if all were known."""
+    both = [pd.concat([related(seed, 200, 70), independent(seed + 9, 200, 2)], axis=1) for seed in (1, 2, 3)]
+    found = assess_disclosure(*both, known=["noise0", "noise1"], n_permutations=999)
+    assert [len(each["columns"]) for each in found.settings["tested_alone"]] == [70]
+    assert found.scores["leakage_detected"] is False
+    copied = with_copies(both[1], both[0], 0.1)
+    found = assess_disclosure(both[0], copied, both[2], known=["noise0", "noise1"], n_permutations=999)
+    assert found.settings["tested_alone"][0]["adjusted_p_value"] <= 0.05
 
 
 def test_quasi_identifiers_are_columns_of_the_tables():
