@@ -13,6 +13,8 @@ LARGEST_SET: Final = 3
 KNOWN_OF_RELATED: Final = 2
 """Sets of three columns found no more in views of related tables, at three times the cost."""
 MOST_KNOWN: Final = 64
+MOST_COLUMNS: Final = 2_000
+"""All pairs of columns are compared; a thousand columns of 2,000 records take seven minutes of one core."""
 FEWEST_PERMUTATIONS: Final = 999
 
 
@@ -71,6 +73,12 @@ class DisclosureSettings:
                     f"`{name}` names columns that the tables do not have: {unknown}. They have {list(columns)}. "
                     "Nothing was assessed."
                 )
+        if len(columns) > MOST_COLUMNS:
+            raise InvalidSettingError(
+                f"There are {len(columns):,} columns. Expected at most {MOST_COLUMNS:,}, because all pairs of them are "
+                "compared. Nothing was assessed. Release fewer columns, or only an anonymized version, which may have "
+                "more."
+            )
         known = [columns.index(name) for name in (self.known or columns)]
         if len(known) > MOST_KNOWN:
             raise InvalidSettingError(

@@ -249,6 +249,7 @@ def removed():
         ({"disclosure": DisclosureSettings(known=["age", "patient"])}, r"`known` names columns .* \['patient'\]"),
         (wide(1), "releases only the column 'c0'"),
         (removed(), "releases no column of synthetic records: each is a direct identifier"),
+        (wide(2_001), "There are 2,001 columns. Expected at most 2,000, .*or only an anonymized version"),
         (wide(300), "An attacker is assumed to know 300 columns. Expected at most 64"),
         (
             {"synthetic": None, "anonymized": AnonymizationSettings(k=3), "disclosure": DisclosureSettings()},
