@@ -364,12 +364,10 @@ class _CheckOnWorker:
             return _answer([str(error)], is_last=True)
 
 
-def _answer(
-    problems: Sequence[str], *, is_last: bool = False, n_checks: int = 1, head: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def _answer(problems: list[str], *, is_last: bool = False, n_checks: int = 1, **head: Any) -> dict[str, Any]:
     """Return the answer of a check; after a last one, problems of later ones would only follow from its own."""
-    head = {"fingerprint": None, "n_records": None} if head is None else head
-    return {"problems": list(problems), "is_last": is_last, "n_checks": n_checks, "head": head}
+    head = {"fingerprint": None, "n_records": None} | head
+    return {"problems": problems, "is_last": is_last, "n_checks": n_checks, "head": head}
 
 
 @dataclass(frozen=True)
@@ -383,28 +381,28 @@ class _Received:
 
     def answer(self, number: int) -> dict[str, Any]:
         """Make a check: the first one is of the manifest alone, the last one of the cards."""
+        known: dict[str, Any] = {}
         try:
             manifest = self._manifest
+            known = {
+                "n_checks": len(self._checks),
+                "fingerprint": manifest["fingerprint"],
+                "n_records": manifest["n_records"],
+                "figures_withheld": are_withheld(manifest),
+                "records": records_in_words(manifest),
+            }
+            return _answer(self._checks[number](), **known)
         except DamagedManifestError as error:
-            return _answer([str(error)], is_last=True)
-        head = {
-            "fingerprint": manifest["fingerprint"],
-            "n_records": manifest["n_records"],
-            "figures_withheld": are_withheld(manifest),
-            "records": records_in_words(manifest),
-        }
-        answered = partial(_answer, n_checks=len(self._checks), head=head)
-        try:
-            return answered(self._checks[number]())
+            problem = str(error)
         except UnreadableTableError:
-            problem = f"the file {manifest['stage'] + '.parquet'!r} cannot be read as a table"
+            problem = f"the file {self._manifest['stage'] + '.parquet'!r} cannot be read as a table"
         except OSError as error:
             problem = f"a file cannot be read ({type(error).__name__})"
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
             problem = f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked"
-        return answered([problem], is_last=True)
+        return _answer([problem], is_last=True, **known)
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
@@ -467,9 +465,8 @@ class _Received:
             found = table.fingerprint
         except InvalidTableError:
             raise UnreadableTableError from None
-        problems = (
-            [] if found == self._manifest["fingerprint"] else ["the table does not have the recorded fingerprint"]
-        )
+        is_same = found == self._manifest["fingerprint"]
+        problems = [] if is_same else ["the table does not have the recorded fingerprint"]
         if not self._has_shape(table):
             problems.append("the table does not have the recorded columns and number of records")
         return problems
