@@ -21,12 +21,11 @@ from privacy_assets.disclosure.permutation_test import (
 )
 from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, score_all, score_records
+from privacy_assets.disclosure.settings import MOST_KNOWN
 from privacy_assets.disclosure.sides import compare_sides
 
 LEVEL: Final = 0.05
 SPLIT_LEVEL: Final = 0.001
-MOST_KNOWN_ALONE: Final = 20
-"""Their sets of up to three columns are 1,350; of a hundred columns, they would be 166,750."""
 FEW_MORE: Final = 1.5
 """Synthetic records per original up to which planted copies show how much the other records dilute copies."""
 
@@ -117,16 +116,19 @@ class ExaminedAlone(NamedTuple):
         }
 
 
-def attack_on(attack: Attack, places: Sequence[int], chosen: PooledRecords) -> Attack:
-    """Return the attack with the columns at some places alone, which are ``chosen``.
+def attack_on(attack: Attack, records: PooledRecords, places: Sequence[int]) -> tuple[PooledRecords, Attack]:
+    """Return the columns at some places as if there were no others, and the attack on them.
 
-    The attacker knows the same of them. If that is at most one, all of them, or, of more than `MOST_KNOWN_ALONE`, those
-    with the most values.
+    The attacker knows those of them that are known anyway, or, if that is at most one, all. Of more than `MOST_KNOWN`
+    these are the ones with the most values, in sets of at most two.
     """
+    chosen = records.only(places)
     known = [place for place, j in enumerate(places) if j in set(attack.known.tolist())]
+    size = attack.max_known
     if len(known) < 2:
-        known = sorted(np.argsort(-chosen.n_exact, kind="stable")[:MOST_KNOWN_ALONE].tolist())
-    return replace(attack, known=np.array(known), named=(), earlier=None)
+        known = sorted(np.argsort(-chosen.n_exact, kind="stable")[:MOST_KNOWN].tolist())
+        size = size if len(known) == len(places) else min(size, 2)
+    return chosen, replace(attack, known=np.array(known), max_known=size, named=(), earlier=None)
 
 
 def examine_alone(
@@ -139,8 +141,7 @@ def examine_alone(
     rngs: Sequence[np.random.Generator],
 ) -> ExaminedAlone:
     """Test some columns without the others; ``rngs`` draw divisions and all else."""
-    chosen = records.only(own.places)
-    on_them = attack_on(attack, own.places, chosen)
+    chosen, on_them = attack_on(attack, records, own.places)
     examined = examine_criteria(chosen, on_them, n_permutations, workers, rngs[0], level)
     copied, effect = find_power(examined, chosen, on_them, workers, rngs[1], level)
     adjusted = np.minimum(examined.adjusted * (LEVEL / level), 1.0).tolist()

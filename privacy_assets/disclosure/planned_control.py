@@ -119,10 +119,11 @@ def rehearse(
     columns = records.columns
     known = np.array(settings.known_of(columns))
     rows = draw_people(records, MOST_SCORED, rng)
-    attack = Attack(known, _size_of_sets(len(known), settings.max_known), rows, settings.wanted_of(columns))
+    attack = Attack(known, settings.max_known, rows, settings.wanted_of(columns))
     with Workers(threads_to_use(n_threads), None) as workers:
 
         def rehearsed(records: PooledRecords, attack: Attack, alone: tuple[Rehearsal, ...] = ()) -> Rehearsal:
+            attack = replace(attack, max_known=_size_of_sets(len(attack.known), attack.max_known))
             evidence = gather_evidence(records, attack, workers)
             of_people = OfPeople(records, rows)
             criteria = attack.criteria(records)
@@ -137,8 +138,7 @@ def rehearse(
         # The assessment finds them among all people, of whom fewer depend visibly on each other here.
         everybody = pooled(parts | {"original": of_row != 1})
         sets = [own.places for own in column_sets(everybody, ()) if own.is_asked]
-        chosen = ((own, records.only(own)) for own in sets)
-        alone = (rehearsed(each, attack_on(attack, own, each)) for own, each in chosen)
+        alone = (rehearsed(*attack_on(attack, records, own)) for own in sets)
         return rehearsed(records, attack, tuple(alone))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,14 +31,21 @@ class _Answers:
             )
 
 
-def run_tasks(engine: Engine, function: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]:
-    """Call a function with each of some different numbers, about one a task, and return its JSON values in their order.
+@contextmanager
+def tasks_on(engine: Engine) -> Iterator[Callable[[Callable[[int], Any], Sequence[int]], list[Any]]]:
+    """Yield what calls a function with each of some different numbers, about one a task; its JSON values are in order.
 
     It is a function of a module, or a frozen dataclass with ``__call__``, which the workers import.
     """
-    # Spark would read a few codes in a file by one task.
-    of_one = replace(engine, rows_per_task=1, staging=None) if isinstance(engine, SparkEngine) else engine
-    with of_one.place({"number": np.array(numbers, np.int64)}) as batches:
-        found = of_one.collect(of_one.map(batches, _Answers(function), ANSWERS))
-    answers = dict(zip(found.column("number").to_pylist(), found.column("answer").to_pylist(), strict=True))
-    return [json.loads(answers[number]) for number in numbers]
+    if isinstance(engine, SparkEngine):
+        # Spark would read a few codes in a file by one task.
+        with replace(engine, rows_per_task=1, staging=None).opened() as opened:
+            yield partial(_run, opened)
+    else:
+        yield partial(_run, engine)
+
+
+def _run(engine: Engine, function: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]:
+    with engine.place({"number": np.array(numbers, np.int64)}) as batches:
+        found = engine.collect(engine.map(batches, _Answers(function), ANSWERS)).sort_by("number")
+    return [json.loads(answer) for answer in found.column("answer").to_pylist()]

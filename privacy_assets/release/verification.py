@@ -1,6 +1,6 @@
 """Verification of a release against its manifest, without Dagster: files, content, figures, verdicts and waivers."""
 
-import contextlib
+import hashlib
 import json
 import math
 import os
@@ -24,6 +24,7 @@ from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, coun
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
+from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import EngineError, InvalidSettingError, InvalidTableError, ReleaseStoreError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
@@ -54,6 +55,7 @@ from privacy_assets.release.received_files import (
     open_regular,
     parse_json_object,
     read_regular,
+    tell,
 )
 from privacy_assets.release.related_files import recorded_columns, records_in_words, related_problems
 from privacy_assets.release.released_csv import digest_of_csv
@@ -141,6 +143,7 @@ class ReleaseVerification:
             raise InvalidTableError(f"The release in {str(self.directory)!r} does not verify: {why}. {undone}")
 
 
+@shows_progress
 def verify_release(
     directory: Path | str,
     *,
@@ -149,6 +152,7 @@ def verify_release(
     withdrawn: str | Path | None = None,
     approvers: str | Path | None = None,
     engine: "Engine | None" = None,
+    progress: Callable[[StageProgress], None] | None = None,
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
@@ -178,6 +182,9 @@ def verify_release(
     engine : Engine, optional
         Runs the checks as tasks, such as a SparkEngine, whose executors must see the release under the same absolute
         path; each task reads its files within ``max_bytes``. The problems are the same.
+    progress : callable, optional
+        Called with the progress: how many of the checks are made. Default: a bar after two seconds, if somebody can
+        see it.
 
     Returns
     -------
@@ -200,27 +207,33 @@ def verify_release(
                 "Nothing was checked. Download it to such a directory, or leave out the engine."
             )
         asked_for = {"public_keys": trusted, "max_bytes": max_bytes, "withdrawn": withdrawn, "approvers": approvers}
-        return _verified_in_store(ObjectStore.at(directory, "directory"), asked_for)
+        return _verified_in_store(ObjectStore.at(directory, "directory"), {**asked_for, "progress": progress})
     directory = Path(directory)
+    place = Path(os.path.realpath(directory))  # `latest` can lead elsewhere in the meantime.
     people = None if approvers is None else read_approvers(Path(approvers))
     listed = [*lists_above(directory), *([] if withdrawn is None else [Path(withdrawn)])]
     if withdrawn is not None and not Path(withdrawn).is_file():
         raise InvalidSettingError(f"There is no list of withdrawn releases {str(withdrawn)!r}. Nothing was checked.")
     try:
-        data = read_manifest_bytes(directory)
+        data = read_manifest_bytes(place)
     except DamagedManifestError as error:
         return ReleaseVerification(directory, None, None, (str(error),))
-    signature = find_signature(directory, data, trusted)
+    signature = find_signature(place, data, trusted)
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
-    received = _Received(directory.absolute(), data, signature, max_bytes)
+    received = _Received(place, data, signature, max_bytes)
+
+    def told(done: Sequence[int]) -> None:
+        if progress is not None:
+            progress(StageProgress("checks", *done))
+
     try:
         if engine is not None:
-            found = _verified_on_engine(engine, received)
+            found = _verified_on_engine(engine, received, told)
         elif max_bytes is None:
-            found = _verified(received)
+            found = _verified(received, told)
         else:
-            answer = in_limited_process(f"{__name__}.verified_as_json", received, max_bytes)
+            answer = in_limited_process(f"{__name__}.verified_as_json", received, max_bytes, told)
             found = ReleaseVerification(**answer | {"problems": tuple(answer["problems"])})
     except NoAnswerError as error:
         found = ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
@@ -228,7 +241,7 @@ def verify_release(
     if found.problems:
         return found
     manifest = parse_manifest(data)  # It was read within the limits.
-    unattested = attestation_problems(directory, manifest, data, trusted)
+    unattested = attestation_problems(place, manifest, data, trusted)
     if unattested:
         return replace(found, problems=tuple(unattested))
     return _with_decisions(found, manifest, listed, trusted, people)
@@ -293,7 +306,7 @@ def _unsigned(manifest: Mapping[str, Any], signers: Sequence[PublicKey] | None) 
 
 def verified_as_json(received: "_Received") -> dict[str, Any]:
     """Verify a release in a process of its own."""
-    return asdict(_verified(received)) | {"directory": None}
+    return asdict(_verified(received, tell)) | {"directory": None}
 
 
 def check_as_json(asked: tuple["_Received", int]) -> dict[str, Any]:
@@ -302,82 +315,115 @@ def check_as_json(asked: tuple["_Received", int]) -> dict[str, Any]:
     return received.answer(number)
 
 
-def _verified(received: "_Received") -> ReleaseVerification:
-    return _as_found(received, lambda numbers: map(received.answer, numbers))
+def _verified(received: "_Received", told: Callable[[Sequence[int]], None]) -> ReleaseVerification:
+    return _as_found(received, lambda numbers: map(received.answer, numbers), told)
 
 
-def _verified_on_engine(engine: "Engine", received: "_Received") -> ReleaseVerification:
-    from privacy_assets.engine.tasks import run_tasks
+def _verified_on_engine(
+    engine: "Engine", received: "_Received", told: Callable[[Sequence[int]], None]
+) -> ReleaseVerification:
+    from privacy_assets.engine.tasks import tasks_on
 
-    def ask(numbers: Sequence[int]) -> list[dict[str, Any]]:
-        answers = run_tasks(engine, _CheckOnWorker(received), numbers)
-        if None in answers:
-            raise EngineError(
-                f"The executors find another manifest, or none, under {str(received.directory)!r}. The release was not "
-                "verified. Expected a directory that this process and the executors see under the same absolute path."
-            )
-        return answers
+    try:
+        seen = _seen(received.directory)
+    except OSError as error:
+        raise NoAnswerError(f"a file cannot be read ({type(error).__name__})") from None
+    task = _CheckOnWorker(received.directory, seen, received.signature, received.max_bytes)
+    with tasks_on(engine) as run:
 
-    return _as_found(received, ask)
+        def ask(numbers: Sequence[int]) -> list[dict[str, Any]]:
+            answers = run(task, numbers)
+            if None in answers:
+                raise EngineError(
+                    f"The executors see other files under {str(received.directory)!r}, or none. The release was not "
+                    "verified. Expected a directory that they and this process see under the same absolute path."
+                )
+            return answers
+
+        return _as_found(received, ask, told)
 
 
 def _as_found(
-    received: "_Received", ask: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]]
+    received: "_Received",
+    ask: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
+    told: Callable[[Sequence[int]], None],
 ) -> ReleaseVerification:
     """Combine the answers of the checks; those after a last one, and not asked for yet, are not made."""
     (first,) = ask([0])
     signature, n_checks = received.signature, first["n_checks"]
-    problems = [*signature.problems]
-    for answer in chain([first], *([] if first["is_last"] else [ask(range(1, n_checks - 1))])):
+    problems, n_more = [*signature.problems], 0
+    later = [] if first["is_last"] else [ask(range(1, n_checks - 1))]
+    for n_done, answer in enumerate(chain([first], *later), start=1):
+        told([n_done, n_checks])
         problems += answer["problems"]
+        n_more += answer["n_more"]
         if answer["is_last"]:
             break
     # The cards are made of a manifest without problems.
     problems += [] if problems else next(iter(ask([n_checks - 1])))["problems"]
     return ReleaseVerification(
         received.directory,
-        problems=_shown(problems),
+        problems=_shown(list(dict.fromkeys(problems)), n_more),
         signing_key_id=signature.key_id,
         trusted_key=signature.trusted_key,
         **first["head"],
     )
 
 
+def _seen(directory: Path) -> str:
+    """Return a digest of the manifest, and of the names and sizes of all files, as somebody sees them."""
+    found: list[tuple[str, int]] = []
+    for place in (directory, *sorted(each for each in directory.glob("*.parquet") if each.is_dir())[:1]):
+        with os.scandir(place) as entries:
+            files = [each for each in islice(entries, MAX_FILES) if not each.is_dir(follow_symlinks=False)]
+        found += sorted((each.name, each.stat(follow_symlinks=False).st_size) for each in files)
+    return hashlib.sha256(read_manifest_bytes(directory) + repr(found).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class _CheckOnWorker:
-    """Makes a check where a worker sees the release; None if it sees another manifest, or none."""
+    """Makes a check where a worker sees the release; None if it sees other files, or none."""
 
-    received: "_Received"
+    directory: Path
+    seen: str
+    signature: SignatureFound
+    max_bytes: int | None
 
     def __call__(self, number: int) -> Any:
-        directory, max_bytes = self.received.directory, self.received.max_bytes
-        is_seen = False
-        with contextlib.suppress(DamagedManifestError):
-            is_seen = read_manifest_bytes(directory) == self.received.data
-        if not is_seen:
-            return None
-        if max_bytes is None:
-            return self.received.answer(number)
         try:
-            return in_limited_process(f"{__name__}.check_as_json", (self.received, number), max_bytes)
+            data, seen = read_manifest_bytes(self.directory), _seen(self.directory)
+        except (DamagedManifestError, OSError):
+            return None
+        if seen != self.seen:
+            return None
+        received = _Received(self.directory, data, self.signature, self.max_bytes, is_alone=True)
+        if self.max_bytes is None:
+            return received.answer(number)
+        try:
+            return in_limited_process(f"{__name__}.check_as_json", (received, number), self.max_bytes)
         except NoAnswerError as error:
             return _answer([str(error)], is_last=True)
 
 
-def _answer(problems: list[str], *, is_last: bool = False, n_checks: int = 1, **head: Any) -> dict[str, Any]:
+def _answer(problems: Sequence[str], *, is_last: bool = False, n_checks: int = 1, **head: Any) -> dict[str, Any]:
     """Return the answer of a check; after a last one, problems of later ones would only follow from its own."""
-    head = {"fingerprint": None, "n_records": None} | head
-    return {"problems": problems, "is_last": is_last, "n_checks": n_checks, "head": head}
+    shown = [each[:LONGEST_PROBLEM] for each in problems[:MAX_PROBLEMS]]
+    n_more, head = len(problems) - len(shown), {"fingerprint": None, "n_records": None} | head
+    return {"problems": shown, "n_more": n_more, "is_last": is_last, "n_checks": n_checks, "head": head}
 
 
 @dataclass(frozen=True)
 class _Received:
-    """A release, the bytes of its manifest, and its checks, each of which can be made in a process of its own."""
+    """A release, the bytes of its manifest, and its checks.
+
+    Each check ``is_alone`` if it is made in a process of its own, which may see other files than those of the others.
+    """
 
     directory: Path
     data: bytes
     signature: SignatureFound
     max_bytes: int | None
+    is_alone: bool = False
 
     def answer(self, number: int) -> dict[str, Any]:
         """Make a check: the first one is of the manifest alone, the last one of the cards."""
@@ -418,10 +464,12 @@ class _Received:
             for begin in range(0, len(names), size)
         ]
         return [
-            lambda: agreement_problems(manifest, self.signature) + _digest_problems(manifest),
+            partial(agreement_problems, manifest, self.signature),
+            partial(_digest_problems, manifest),
             *of_files,
             partial(_added_problems, directory, manifest),
-            lambda: _verdict_problems(manifest) + _approval_problems(manifest, None),
+            partial(_verdict_problems, manifest),
+            partial(_approval_problems, manifest, None),
             *self._of_content(),
             partial(_card_problems, directory, manifest),
         ]
@@ -435,7 +483,7 @@ class _Received:
         if set(manifest["files"]) != listed or len(others) == len(expected):
             return [lambda: ["the manifest does not list the files of its formats and its report"]]
         if "tables" in manifest:
-            return [partial(_related_content_problems, self.directory, manifest)]
+            return [partial(self._of_files, partial(_related_content_problems, self.directory, manifest))]
         of_table: list[Callable[[StoredTable, Mapping[str, Any]], list[str]]] = [recorded_problems]
         if "csv" in manifest["formats"]:
             of_table.insert(0, _csv_problems)
@@ -443,10 +491,17 @@ class _Received:
             of_table.append(_anonymity_problems)
         else:
             of_table.append(lambda table, manifest: _rare_values_problems(table, manifest, _policy_of(manifest)))
-        if stage != "anonymized" and not are_withheld(manifest):
-            of_table.append(lambda table, manifest: _rule_problems({"": table}, manifest))
-            of_table.append(lambda _, manifest: _figure_problems(manifest, manifest["figures"]))
-        return [self._fingerprint_problems, *(partial(self._of_table, check) for check in of_table)]
+            if not are_withheld(manifest):
+                of_table.append(lambda table, manifest: _rule_problems({"": table}, manifest))
+                of_table.append(lambda _, manifest: _figure_problems(manifest, manifest["figures"]))
+        content: list[Callable[[], list[str]]] = [self._fingerprint_problems]
+        content += [partial(self._of_table, check) for check in of_table]
+        return [partial(self._of_files, check) for check in content]
+
+    def _of_files(self, check: Callable[[], list[str]]) -> list[str]:
+        """Make a check of tables; alone, it checks their files first, of which others may have seen other content."""
+        names = table_files(self._manifest) if self.is_alone else []
+        return changed_files(self.directory, self._manifest, self.max_bytes, names) + check()
 
     @cached_property
     def _table(self) -> tuple[StoredTable | None, str]:
@@ -480,11 +535,10 @@ class _Received:
         return check(table, self._manifest)
 
 
-def _shown(problems: Sequence[str]) -> tuple[str, ...]:
-    """Return the first problems, shortened, so that a person can read them."""
-    shown = [problem[:LONGEST_PROBLEM] for problem in problems[:MAX_PROBLEMS]]
-    more = len(problems) - len(shown)
-    return (*shown, f"{more} more problems were found") if more else tuple(shown)
+def _shown(problems: Sequence[str], n_more: int) -> tuple[str, ...]:
+    """Return the first problems, so that a person can read them."""
+    more = max(len(problems) - MAX_PROBLEMS, 0) + n_more
+    return (*problems[:MAX_PROBLEMS], f"{more} more problems were found") if more else tuple(problems)
 
 
 def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:

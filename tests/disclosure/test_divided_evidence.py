@@ -70,7 +70,7 @@ def test_planted_copies_and_columns_alone_have_the_same_evidence(tables, engine)
     with Workers(1, None) as workers, placed_by(records, engine) as placed:
         rows, places = attack.rows[3:8], [100, 3, 7, 8, 50]
         for own, of in ((records, placed), (records.only([4, 0, 2]), placed.only([4, 0, 2]))):
-            asked = attack if own is records else attack_on(attack, [4, 0, 2], own)
+            asked = attack if own is records else attack_on(attack, records, [4, 0, 2])[1]
             whole = gather_evidence(own, asked, workers)
             assert np.array_equal(whole["linked"], gather_evidence(of, asked, workers)["linked"])
             copied = Attack(asked.known, 3, rows)

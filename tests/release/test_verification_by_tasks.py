@@ -1,17 +1,22 @@
 """A release whose checks are the tasks of an engine has the same problems."""
 
 import shutil
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from benchmarks.campaigns import fuzz_manifest
 from privacy_assets import EngineError, InvalidSettingError, LocalEngine, verify_release
-from privacy_assets.release import verification
+from privacy_assets.release import received_files, verification
 from privacy_assets.release.files import write_release
+from privacy_assets.release.signing import SignatureFound
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 from tests.release.test_parts import release  # noqa: F401 - a fixture
-from tests.release.test_received_releases import rewrite, swap
+from tests.release.test_received_releases import BEYOND_LIMITS, MIB, parquet, rewrite, swap
 from tests.release.test_related_files import DAMAGES, released  # noqa: F401 - a fixture
 
 ONE_TASK_EACH = LocalEngine(rows_per_batch=1, batches_per_partition=1)
@@ -82,35 +87,126 @@ def of_one_file(place):
     return write_release(place / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet", "csv"))
 
 
-class Elsewhere(LocalEngine):
-    """An engine whose workers see another release, or none, at the place."""
+def other_manifest(place):
+    rewrite(place, lambda own: own.update(run_id="another"))
 
-    def map(self, batches, function, schema):
-        place = function.function.received.directory
-        kept = shutil.move(place, place.with_name("kept"))
+
+UNSEEN = {
+    "another manifest": other_manifest,
+    "no manifest": lambda place: (place / "manifest.json").unlink(),
+    "no table": lambda place: (place / "synthetic.parquet").unlink(),
+    "a larger table": lambda place: (place / "synthetic.parquet").write_bytes(bytes(5_000)),
+    "one file more": lambda place: (place / "more").touch(),
+    "nothing": shutil.rmtree,
+}
+
+
+@dataclass(frozen=True)
+class Sees:
+    """A check of which the worker sees something else; the other workers see the release."""
+
+    check: Any
+    number: int
+    change: Any
+
+    def __call__(self, number):
+        if number != self.number:
+            return self.check(number)
+        place = self.check.directory
+        kept = shutil.copytree(place, place.with_name("kept"))
         try:
-            if self.rows_per_task is not None:
-                shutil.copytree(place.parents[2] / "other" / "releases" / "latest", place)
-            return super().map(batches, function, schema)
+            self.change(place)
+            return self.check(number)
         finally:
             shutil.rmtree(place, ignore_errors=True)
-            shutil.move(kept, place)
+            kept.rename(place)
 
 
-@pytest.mark.parametrize("is_another", [True, False])
-def test_workers_that_do_not_see_the_release_verify_nothing(tmp_path, is_another):
-    one, other = (of_one_file(tmp_path / name) for name in ("one", "other"))
-    rewrite(other, lambda own: own.update(run_id="another"))
-    with pytest.raises(EngineError, match="another manifest, or none.*was not verified.*same absolute path"):
-        verify_release(one, engine=Elsewhere(rows_per_task=1 if is_another else None))
+def seen_by(number, change, monkeypatch, directory, **asked):
+    """Verify a release by workers, one of whom sees it changed."""
+    make = verification._CheckOnWorker
+    with monkeypatch.context() as patched:
+        patched.setattr(verification, "_CheckOnWorker", lambda *own: Sees(make(*own), number, change))
+        return verify_release(directory, engine=ONE_TASK_EACH, **{"max_bytes": None, **asked})
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_a_worker_that_does_not_see_the_release_verifies_nothing(tmp_path, what, monkeypatch):
+    one = of_one_file(tmp_path)
+    with pytest.raises(EngineError, match="see other files.*, or none. The release was not verified"):
+        seen_by(3, UNSEEN[what], monkeypatch, one)
     assert verify_release(one, max_bytes=None).verified
 
 
-def test_a_task_is_within_the_limits(tmp_path):
+def other_bytes(place):
+    data = (place / "synthetic.parquet").read_bytes()
+    (place / "synthetic.parquet").write_bytes(data.replace(b"free", b"paid"))
+
+
+def test_no_worker_checks_a_table_of_the_same_size_that_others_did_not_see(tmp_path, monkeypatch):
+    one, seen = of_one_file(tmp_path), []
+    assert verify_release(one, max_bytes=None, engine=ONE_TASK_EACH, progress=seen.append).verified
+    n_checks = seen[-1].n_total
+    refused = [n for n in range(n_checks) if not seen_by(n, other_bytes, monkeypatch, one).verified]
+    # The checks of the file and of the table: its fingerprint, CSV file, columns, rare values, rules and figures.
+    assert len(refused) == 7
+    assert refused[1:] == [*range(n_checks - 7, n_checks - 1)]
+
+
+def test_related_tables_that_one_worker_sees_otherwise(released, tmp_path, monkeypatch):  # noqa: F811
+    own = shutil.copytree(released[0], tmp_path / "own")
+
+    def change(place):
+        data = bytearray((place / "visits.parquet").read_bytes())
+        data[-1:] = b"x"
+        (place / "visits.parquet").write_bytes(data)
+
+    seen = []
+    assert verify_release(own, max_bytes=None, engine=ONE_TASK_EACH, progress=seen.append).verified
+    of_content = seen[-1].n_total - 2
+    assert "the file 'visits.parquet' was changed" in seen_by(of_content, change, monkeypatch, own).problems
+
+
+def test_a_bomb_is_met_in_a_process_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(received_files, "BYTES_OF_LIBRARIES", 0)
+    one, n_records = of_one_file(tmp_path), 100_000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_records, np.int32)), ["x" * (2 * MIB)])
+    swap(one, parquet(pa.table({"plan": texts}), store_schema=False), ["plan"], n_records)
+    before = pa.total_allocated_bytes()
+    found = verify_release(one, max_bytes=64 * MIB, engine=ONE_TASK_EACH).problems
+    assert any(problem.startswith(BEYOND_LIMITS) for problem in found)
+    assert pa.total_allocated_bytes() == before
+
+
+def test_what_workers_answer_is_bounded(tmp_path, monkeypatch):
     one = of_one_file(tmp_path)
-    found = verify_release(one, max_bytes=1, engine=ONE_TASK_EACH).problems
-    assert found == verify_release(one, max_bytes=1).problems
-    assert any("has more than 1 bytes, the limit of this verification" in problem for problem in found)
+
+    def forge(own):
+        named = ({**own["verdicts"][0], "name": "x" * 90_000, "passed": False, "metric": None} for _ in range(500))
+        own["verdicts"] += named
+
+    rewrite(one, forge)
+    found = same_by_tasks(one).problems
+    assert found[-1].endswith(" more problems were found")
+    monkeypatch.setattr(verification, "LONGEST_NAME", 90_000)
+    manifest = (one / "manifest.json").read_bytes()
+    answer = verification._Received(one, manifest, SignatureFound(), None).answer
+    answers = [answer(number) for number in range(answer(0)["n_checks"])]
+    assert max(len(each["problems"]) for each in answers) == verification.MAX_PROBLEMS
+    assert max(len(problem) for each in answers for problem in each["problems"]) == verification.LONGEST_PROBLEM
+
+
+def test_problems_before_one_at_which_a_check_ends_are_not_lost(tmp_path):
+    one = of_one_file(tmp_path)
+
+    def forge(own):
+        own["policy"]["required"]["signed_waivers"] = True
+        own["waivers"] = [{"file": "x", "metric": 3}]
+
+    rewrite(one, forge)
+    found = same_by_tasks(one).problems
+    assert "the waivers differ from those that the verdicts name" in found
+    assert any("while it was checked" in problem for problem in found)
 
 
 def test_a_release_in_an_object_store_is_downloaded_first():
