@@ -50,8 +50,8 @@ def run_verify(chosen: argparse.Namespace, max_bytes: int) -> int:
     from privacy_assets.setting_checks import is_in_store
 
     directory = chosen.directory
+    engine = None if chosen.engine is None else SparkEngine(chosen.engine, tag="privacy_assets verify")
     try:
-        engine = None if chosen.engine is None else SparkEngine(chosen.engine, tag="privacy_assets verify")
         directory = ObjectStore.at(directory, "directory").name if is_in_store(directory) else directory
         found = verify_release(
             chosen.directory,

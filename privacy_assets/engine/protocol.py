@@ -1,6 +1,7 @@
 """The protocol of an engine: three operations on batches of integer codes.
 
 Values, dictionaries and labels stay with the driver, so that workers, shuffle files and tracebacks never contain one.
+Workers that verify a release (`tasks`) read its files themselves.
 Functions that are sent to workers are functions of a module, or frozen dataclasses with ``__call__``, which the workers
 import.
 """

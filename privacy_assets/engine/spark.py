@@ -1,7 +1,7 @@
 """The engine of a Spark cluster, through any session of Spark 4: Spark Connect, Databricks Connect or classic.
 
-For tables from elsewhere, only integer codes reach the cluster; a table of the cluster is read there. Spark's own error
-texts are not passed on, because a worker's traceback may quote its data.
+For tables from elsewhere, only integer codes reach the cluster; a table of the cluster and a release to verify are read
+there. Spark's own error texts are not passed on, because a worker's traceback may quote its data.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def verify_release(
         policy requires, and at least one, approved it.
     engine : Engine, optional
         Runs the checks as tasks, such as a SparkEngine, whose executors must see the release under the same absolute
-        path; each task reads its files within ``max_bytes``. The problems are the same.
+        path. Each task is within ``max_bytes``; the problems are the same, except beyond that limit.
     progress : callable, optional
         Called with the progress: how many of the checks are made. Default: a bar after two seconds, if somebody can
         see it.

@@ -14,12 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from privacy_assets.cli import main
 from privacy_assets.engine import connection
 from privacy_assets.engine.connection import Connection
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError
 from privacy_assets.kernels.compilation_progress import reported_to
+from privacy_assets.release.files import write_release
+from privacy_assets.storage.fingerprint import fingerprint
 from tests.engine.tasks import Copies
+from tests.release.test_files import RECORD, TABLE
 from tests.shared_data import REPOSITORY
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
@@ -75,6 +79,17 @@ def test_where_nobody_is_the_run_is_refused_with_the_host(parameters):
         unused.bind(("127.0.0.1", 0))
         address = f"sc://127.0.0.1:{unused.getsockname()[1]}"
     assert refusal(SparkEngine(remote=address + parameters), f"Spark at {address} could not be reached") < 10
+
+
+def test_a_release_is_not_verified_where_nobody_is(tmp_path, capsys):
+    release = write_release(tmp_path / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet",))
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"sc://127.0.0.1:{unused.getsockname()[1]}"
+    assert main(["verify", str(release), "--engine", f"{address}/;token={TOKEN}"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith(f"NOT verified: {release}\n  - Spark at {address} could not be reached")
+    assert TOKEN not in said
 
 
 @pytest.mark.parametrize("parameters", ["", f"/;token={TOKEN}"])
