@@ -430,14 +430,15 @@ class _Received:
         known: dict[str, Any] = {}
         try:
             manifest = self._manifest
+            checks = self._checks
             known = {
-                "n_checks": len(self._checks),
+                "n_checks": len(checks),
                 "fingerprint": manifest["fingerprint"],
                 "n_records": manifest["n_records"],
                 "figures_withheld": are_withheld(manifest),
                 "records": records_in_words(manifest),
             }
-            return _answer(self._checks[number](), **known)
+            return _answer(checks[number](), **known)
         except DamagedManifestError as error:
             problem = str(error)
         except UnreadableTableError:
@@ -454,8 +455,9 @@ class _Received:
     def _manifest(self) -> dict[str, Any]:
         return parse_manifest(self.data)
 
-    @cached_property
+    @property
     def _checks(self) -> list[Callable[[], list[str]]]:
+        # Not kept: it refers to this object, and so would keep the files of the table open.
         manifest, directory = self._manifest, self.directory
         names = list(manifest["files"])
         size = max(-(-len(names) // MOST_TASKS_OF_FILES), 1)

@@ -1,11 +1,14 @@
 """Releases that were made to break whoever verifies them, and those of the version before."""
 
+import gc
 import hashlib
 import json
 import os
 import shutil
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,6 +55,15 @@ def released(place, kind):
     """Return one of the releases of the campaign."""
     pytest.importorskip("cryptography", reason="needs the extra `signing`")
     return next(each for each in make_releases(place) if each.kind == kind).directory
+
+
+@contextmanager
+def gc_disabled():
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def rewrite(directory, change):
@@ -327,6 +339,16 @@ def test_a_file_that_is_recorded_as_larger_than_the_limit_is_not_read(release):
         == "the file 'synthetic.csv' has more than 4,294,967,296 bytes, the limit of this verification"
     )
     assert time.perf_counter() - started < 60
+
+
+def test_no_file_stays_open(release):
+    def files():
+        return sorted(each.name for each in Path("/proc/self/fd").iterdir())
+
+    with gc_disabled():
+        before = files()
+        assert verify_release(release, max_bytes=None).verified
+        assert files() == before
 
 
 def test_many_files_are_counted_to_a_bound_only(release):
