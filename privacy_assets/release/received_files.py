@@ -27,10 +27,8 @@ ENVIRONMENT_OF_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THRE
     "MALLOC_ARENA_MAX": "1",
 }
 """Threads and pools reserve memory that they do not use."""
-STARTED = b"\0\n"
-"""Ends what libraries print before the function is called; a byte that JSON never has."""
-TOLD = b"\1"
-"""Begins a line with how much is done; the last line is the answer."""
+STARTED = b"\0"
+"""Precedes the answer; a byte that JSON never has."""
 EXIT_OUT_OF_MEMORY = 3
 
 
@@ -76,12 +74,11 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-def in_limited_process(function: str, asked: Any, max_bytes: int, told: Callable[[Any], object] | None = None) -> Any:
+def in_limited_process(function: str, asked: Any, max_bytes: int) -> Any:
     """Call a function, given by module and name, in a process with limited memory and time that leaves no core behind.
 
     The argument must be picklable, the result JSON values. The memory is in addition to what libraries need. macOS
-    ignores this limit. What the function gives to `tell` is given to ``told``. Raises NoAnswerError if the process
-    ended in any other way, with the reason.
+    ignores this limit. Raises NoAnswerError if the process ended in any other way, with the reason.
     """
     module, _, name = function.rpartition(".")
     # The process runs this copy of the package, wherever Python would find one, and finds no other module beside it.
@@ -96,30 +93,15 @@ def in_limited_process(function: str, asked: Any, max_bytes: int, told: Callable
     )
     asked_for = pickle.dumps((BYTES_OF_LIBRARIES + max_bytes, MOST_CPU_SECONDS, asked))
     command = [sys.executable or "", "-P", "-c", code]
-    environment, pipe = os.environ | ENVIRONMENT_OF_ONE_THREAD, subprocess.PIPE
-    is_started, answered = False, b""
     try:
-        with subprocess.Popen(  # noqa: S603 - this interpreter, with code of this package
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment
-        ) as run:
-            assert run.stdin is not None and run.stdout is not None  # noqa: S101
-            try:
-                with contextlib.suppress(BrokenPipeError), run.stdin:
-                    run.stdin.write(asked_for)
-                for line in run.stdout:
-                    if not is_started:
-                        is_started = line.endswith(STARTED)
-                    elif not line.startswith(TOLD):
-                        answered += line
-                    elif told is not None and line.endswith(b"\n"):
-                        told(json.loads(line.removeprefix(TOLD)))
-            except BaseException:  # Also of whoever is told.
-                run.kill()
-                raise
+        run = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
+            command, input=asked_for, capture_output=True, env=os.environ | ENVIRONMENT_OF_ONE_THREAD, check=False
+        )
     except OSError as error:
         raise NoAnswerError(_not_started(type(error).__name__)) from None
     ended = f"signal {-run.returncode}" if run.returncode < 0 else f"exit code {run.returncode}"
-    if not is_started:
+    _, started, answered = run.stdout.partition(STARTED)
+    if not started:
         raise NoAnswerError(_not_started(ended))
     if run.returncode == 0:
         with contextlib.suppress(ValueError):
@@ -138,12 +120,6 @@ def _not_started(ended: str) -> str:
         f"it was not verified: the process that reads it could not start ({ended}). Its Python must find the libraries "
         "of privacy_assets without changes of sys.path"
     )
-
-
-def tell(value: Any) -> None:
-    """Give JSON values to the process that started this one, before the answer."""
-    sys.stdout.buffer.write(TOLD + json.dumps(value).encode() + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def answer(function: Callable[[Any], Any]) -> None:

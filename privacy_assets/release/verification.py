@@ -24,7 +24,6 @@ from privacy_assets.contract.rule_violations import RULE_VIOLATIONS, RULES, coun
 from privacy_assets.contract.rules import read_rules
 from privacy_assets.disclosure.leaving_columns import recorded_problems
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareColumn, is_text_or_category
-from privacy_assets.display.progress_bar import StageProgress, shows_progress
 from privacy_assets.errors import EngineError, InvalidSettingError, InvalidTableError, ReleaseStoreError
 from privacy_assets.release import clock
 from privacy_assets.release.approvals import Approval, Approver, decide, read_approvers, subject_of
@@ -55,7 +54,6 @@ from privacy_assets.release.received_files import (
     open_regular,
     parse_json_object,
     read_regular,
-    tell,
 )
 from privacy_assets.release.related_files import recorded_columns, records_in_words, related_problems
 from privacy_assets.release.released_csv import digest_of_csv
@@ -143,7 +141,6 @@ class ReleaseVerification:
             raise InvalidTableError(f"The release in {str(self.directory)!r} does not verify: {why}. {undone}")
 
 
-@shows_progress
 def verify_release(
     directory: Path | str,
     *,
@@ -152,7 +149,6 @@ def verify_release(
     withdrawn: str | Path | None = None,
     approvers: str | Path | None = None,
     engine: "Engine | None" = None,
-    progress: Callable[[StageProgress], None] | None = None,
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
@@ -181,10 +177,8 @@ def verify_release(
         policy requires, and at least one, approved it.
     engine : Engine, optional
         Runs the checks as tasks, such as a SparkEngine, whose executors must see the release under the same absolute
-        path. Each task is within ``max_bytes``; the problems are the same, except beyond that limit.
-    progress : callable, optional
-        Called with the progress: how many of the checks are made. Default: a bar after two seconds, if somebody can
-        see it.
+        path. Each task is within ``max_bytes``; the problems are the same, except beyond that limit. What is verified
+        is what the executors read: here, only the manifest, and names and sizes of files are compared with theirs.
 
     Returns
     -------
@@ -197,7 +191,7 @@ def verify_release(
         If a public key cannot be used, the file of the approvers, or a given list of withdrawn releases does not
         exist, or a release in an object store is to be verified by an engine.
     EngineError
-        If the engine fails, or its executors see another release there, or none.
+        If the engine fails, or its executors see another manifest there, or files of other names or sizes.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     if is_in_store(directory):
@@ -207,9 +201,11 @@ def verify_release(
                 "Nothing was checked. Download it to such a directory, or leave out the engine."
             )
         asked_for = {"public_keys": trusted, "max_bytes": max_bytes, "withdrawn": withdrawn, "approvers": approvers}
-        return _verified_in_store(ObjectStore.at(directory, "directory"), {**asked_for, "progress": progress})
+        return _verified_in_store(ObjectStore.at(directory, "directory"), asked_for)
     directory = Path(directory)
-    place = Path(os.path.realpath(directory))  # `latest` can lead elsewhere in the meantime.
+    place = directory.absolute()
+    if place.is_symlink():
+        place = place.parent / place.readlink()  # `latest` can lead elsewhere in the meantime.
     people = None if approvers is None else read_approvers(Path(approvers))
     listed = [*lists_above(directory), *([] if withdrawn is None else [Path(withdrawn)])]
     if withdrawn is not None and not Path(withdrawn).is_file():
@@ -222,18 +218,13 @@ def verify_release(
     if trusted and signature.problems:
         return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
     received = _Received(place, data, signature, max_bytes)
-
-    def told(done: Sequence[int]) -> None:
-        if progress is not None:
-            progress(StageProgress("checks", *done))
-
     try:
         if engine is not None:
-            found = _verified_on_engine(engine, received, told)
+            found = _verified_on_engine(engine, received)
         elif max_bytes is None:
-            found = _verified(received, told)
+            found = _verified(received)
         else:
-            answer = in_limited_process(f"{__name__}.verified_as_json", received, max_bytes, told)
+            answer = in_limited_process(f"{__name__}.verified_as_json", received, max_bytes)
             found = ReleaseVerification(**answer | {"problems": tuple(answer["problems"])})
     except NoAnswerError as error:
         found = ReleaseVerification(directory, None, None, (*signature.problems, str(error)), signature.key_id)
@@ -306,7 +297,7 @@ def _unsigned(manifest: Mapping[str, Any], signers: Sequence[PublicKey] | None) 
 
 def verified_as_json(received: "_Received") -> dict[str, Any]:
     """Verify a release in a process of its own."""
-    return asdict(_verified(received, tell)) | {"directory": None}
+    return asdict(_verified(received)) | {"directory": None}
 
 
 def check_as_json(asked: tuple["_Received", int]) -> dict[str, Any]:
@@ -315,17 +306,15 @@ def check_as_json(asked: tuple["_Received", int]) -> dict[str, Any]:
     return received.answer(number)
 
 
-def _verified(received: "_Received", told: Callable[[Sequence[int]], None]) -> ReleaseVerification:
-    return _as_found(received, lambda numbers: map(received.answer, numbers), told)
+def _verified(received: "_Received") -> ReleaseVerification:
+    return _as_found(received, lambda numbers: map(received.answer, numbers))
 
 
-def _verified_on_engine(
-    engine: "Engine", received: "_Received", told: Callable[[Sequence[int]], None]
-) -> ReleaseVerification:
+def _verified_on_engine(engine: "Engine", received: "_Received") -> ReleaseVerification:
     from privacy_assets.engine.tasks import tasks_on
 
     try:
-        seen = _seen(received.directory)
+        seen = _seen(received.directory, received.data)
     except OSError as error:
         raise NoAnswerError(f"a file cannot be read ({type(error).__name__})") from None
     task = _CheckOnWorker(received.directory, seen, received.signature, received.max_bytes)
@@ -340,44 +329,49 @@ def _verified_on_engine(
                 )
             return answers
 
-        return _as_found(received, ask, told)
+        return _as_found(received, ask)
 
 
 def _as_found(
-    received: "_Received",
-    ask: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
-    told: Callable[[Sequence[int]], None],
+    received: "_Received", ask: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]]
 ) -> ReleaseVerification:
     """Combine the answers of the checks; those after a last one, and not asked for yet, are not made."""
     (first,) = ask([0])
     signature, n_checks = received.signature, first["n_checks"]
     problems, n_more = [*signature.problems], 0
     later = [] if first["is_last"] else [ask(range(1, n_checks - 1))]
-    for n_done, answer in enumerate(chain([first], *later), start=1):
-        told([n_done, n_checks])
-        problems += answer["problems"]
+    for answer in chain([first], *later):
+        problems += [each for each in answer["of_files"] if each not in problems] + answer["problems"]
         n_more += answer["n_more"]
         if answer["is_last"]:
             break
-    # The cards are made of a manifest without problems.
-    problems += [] if problems else next(iter(ask([n_checks - 1])))["problems"]
+    if not problems:
+        # The cards are made of a manifest without problems.
+        (answer,) = ask([n_checks - 1])
+        problems = answer["of_files"] + answer["problems"]
     return ReleaseVerification(
         received.directory,
-        problems=_shown(list(dict.fromkeys(problems)), n_more),
+        problems=_shown(problems, n_more),
         signing_key_id=signature.key_id,
         trusted_key=signature.trusted_key,
         **first["head"],
     )
 
 
-def _seen(directory: Path) -> str:
-    """Return a digest of the manifest, and of the names and sizes of all files, as somebody sees them."""
-    found: list[tuple[str, int]] = []
-    for place in (directory, *sorted(each for each in directory.glob("*.parquet") if each.is_dir())[:1]):
-        with os.scandir(place) as entries:
-            files = [each for each in islice(entries, MAX_FILES) if not each.is_dir(follow_symlinks=False)]
-        found += sorted((each.name, each.stat(follow_symlinks=False).st_size) for each in files)
-    return hashlib.sha256(read_manifest_bytes(directory) + repr(found).encode()).hexdigest()
+def _seen(directory: Path, data: bytes) -> str:
+    """Return a digest of a manifest, and of the names, kinds and sizes of all files, as somebody sees them."""
+    found: list[tuple[str, int, int]] = []
+    places = [str(directory)]
+    for place in places:
+        with os.scandir(place) as opened:
+            entries = sorted(islice(opened, MAX_FILES), key=lambda entry: entry.name)
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            is_directory = stat.S_ISDIR(status.st_mode)
+            found.append((entry.name, stat.S_IFMT(status.st_mode), 0 if is_directory else status.st_size))
+            if is_directory and place == str(directory) and len(places) == 1 and entry.name.endswith(".parquet"):
+                places.append(entry.path)  # The parts of a table.
+    return hashlib.sha256(data + repr(found).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -391,7 +385,8 @@ class _CheckOnWorker:
 
     def __call__(self, number: int) -> Any:
         try:
-            data, seen = read_manifest_bytes(self.directory), _seen(self.directory)
+            data = read_manifest_bytes(self.directory)
+            seen = _seen(self.directory, data)
         except (DamagedManifestError, OSError):
             return None
         if seen != self.seen:
@@ -405,11 +400,22 @@ class _CheckOnWorker:
             return _answer([str(error)], is_last=True)
 
 
-def _answer(problems: Sequence[str], *, is_last: bool = False, n_checks: int = 1, **head: Any) -> dict[str, Any]:
-    """Return the answer of a check; after a last one, problems of later ones would only follow from its own."""
-    shown = [each[:LONGEST_PROBLEM] for each in problems[:MAX_PROBLEMS]]
-    n_more, head = len(problems) - len(shown), {"fingerprint": None, "n_records": None} | head
-    return {"problems": shown, "n_more": n_more, "is_last": is_last, "n_checks": n_checks, "head": head}
+def _answer(
+    problems: Sequence[str],
+    of_files: Sequence[str] = (),
+    *,
+    is_last: bool = False,
+    n_checks: int = 1,
+    **head: Any,
+) -> dict[str, Any]:
+    """Return the answer of a check, and problems of the files that it reads, which others may have found, too.
+
+    After a last check, problems of later ones would only follow from its own.
+    """
+    shown, of_files = ([each[:LONGEST_PROBLEM] for each in own[:MAX_PROBLEMS]] for own in (problems, of_files))
+    head = {"fingerprint": None, "n_records": None} | head
+    told = {"problems": shown, "of_files": of_files, "n_more": len(problems) - len(shown)}
+    return told | {"is_last": is_last, "n_checks": n_checks, "head": head}
 
 
 @dataclass(frozen=True)
@@ -428,9 +434,9 @@ class _Received:
     def answer(self, number: int) -> dict[str, Any]:
         """Make a check: the first one is of the manifest alone, the last one of the cards."""
         known: dict[str, Any] = {}
+        of_files: list[str] = []
         try:
-            manifest = self._manifest
-            checks = self._checks
+            manifest, checks = self._manifest, self._checks
             known = {
                 "n_checks": len(checks),
                 "fingerprint": manifest["fingerprint"],
@@ -438,7 +444,10 @@ class _Received:
                 "figures_withheld": are_withheld(manifest),
                 "records": records_in_words(manifest),
             }
-            return _answer(checks[number](), **known)
+            check, names = checks[number]
+            if self.is_alone:
+                of_files = changed_files(self.directory, manifest, self.max_bytes, names)
+            return _answer(check(), of_files, **known)
         except DamagedManifestError as error:
             problem = str(error)
         except UnreadableTableError:
@@ -449,14 +458,15 @@ class _Received:
             raise
         except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
             problem = f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked"
-        return _answer([problem], is_last=True, **known)
+        return _answer([problem], of_files, is_last=True, **known)
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
         return parse_manifest(self.data)
 
     @property
-    def _checks(self) -> list[Callable[[], list[str]]]:
+    def _checks(self) -> list[tuple[Callable[[], list[str]], list[str]]]:
+        """The checks, and the files that each of them reads as if they were as recorded."""
         # Not kept: it refers to this object, and so would keep the files of the table open.
         manifest, directory = self._manifest, self.directory
         names = list(manifest["files"])
@@ -465,15 +475,19 @@ class _Received:
             partial(changed_files, directory, manifest, self.max_bytes, names[begin : begin + size])
             for begin in range(0, len(names), size)
         ]
-        return [
+        alone: list[Callable[[], list[str]]] = [
             partial(agreement_problems, manifest, self.signature),
             partial(_digest_problems, manifest),
             *of_files,
             partial(_added_problems, directory, manifest),
             partial(_verdict_problems, manifest),
             partial(_approval_problems, manifest, None),
-            *self._of_content(),
-            partial(_card_problems, directory, manifest),
+        ]
+        tables, cards = ([each for each in names if each in own] for own in (table_files(manifest), CARD_FILES))
+        return [
+            *((check, []) for check in alone),
+            *((check, tables) for check in self._of_content()),
+            (partial(_card_problems, directory, manifest), cards),
         ]
 
     def _of_content(self) -> list[Callable[[], list[str]]]:
@@ -485,7 +499,7 @@ class _Received:
         if set(manifest["files"]) != listed or len(others) == len(expected):
             return [lambda: ["the manifest does not list the files of its formats and its report"]]
         if "tables" in manifest:
-            return [partial(self._of_files, partial(_related_content_problems, self.directory, manifest))]
+            return [partial(_related_content_problems, self.directory, manifest)]
         of_table: list[Callable[[StoredTable, Mapping[str, Any]], list[str]]] = [recorded_problems]
         if "csv" in manifest["formats"]:
             of_table.insert(0, _csv_problems)
@@ -496,14 +510,7 @@ class _Received:
             if not are_withheld(manifest):
                 of_table.append(lambda table, manifest: _rule_problems({"": table}, manifest))
                 of_table.append(lambda _, manifest: _figure_problems(manifest, manifest["figures"]))
-        content: list[Callable[[], list[str]]] = [self._fingerprint_problems]
-        content += [partial(self._of_table, check) for check in of_table]
-        return [partial(self._of_files, check) for check in content]
-
-    def _of_files(self, check: Callable[[], list[str]]) -> list[str]:
-        """Make a check of tables; alone, it checks their files first, of which others may have seen other content."""
-        names = table_files(self._manifest) if self.is_alone else []
-        return changed_files(self.directory, self._manifest, self.max_bytes, names) + check()
+        return [self._fingerprint_problems, *(partial(self._of_table, check) for check in of_table)]
 
     @cached_property
     def _table(self) -> tuple[StoredTable | None, str]:

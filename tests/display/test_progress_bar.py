@@ -122,7 +122,7 @@ def test_every_public_function_with_progress_shows_it_without_a_cell(terminal):
         if inspect.isfunction(each) and "progress" in inspect.signature(each).parameters
     }
     assert {name for name in with_progress if hasattr(PUBLIC[name], "__wrapped__")} == with_progress
-    assert len(with_progress) == 11
+    assert len(with_progress) == 10
     random = np.random.default_rng(0)
 
     def people():

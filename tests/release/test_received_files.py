@@ -5,14 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from privacy_assets.release import received_files
 from privacy_assets.release.files import write_release
 from privacy_assets.release.received_files import NoAnswerError, TooLargeError, in_limited_process
-from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 from tests.shared_data import REPOSITORY
@@ -93,58 +91,6 @@ def copied(place, edit=""):
     with (place / "privacy_assets" / "release" / "verification.py").open("a") as file:
         file.write(edit)
     return place
-
-
-def tells(n):
-    for each in range(n):
-        received_files.tell([each, n])
-    return n
-
-
-def killed_while_it_tells(n):
-    received_files.sys.stdout.buffer.write(received_files.TOLD + b"[1,")
-    received_files.sys.stdout.buffer.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-TELLS = "tests.release.test_received_files.tells"
-
-
-def test_what_the_process_tells_arrives_before_its_answer(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-    told = []
-    assert in_limited_process(TELLS, 3, 64 * MIB, told.append) == 3
-    assert told == [[0, 3], [1, 3], [2, 3]]
-    assert in_limited_process(TELLS, 3, 64 * MIB) == 3
-    with pytest.raises(NoAnswerError, match="signal 9"):
-        in_limited_process("tests.release.test_received_files.killed_while_it_tells", 3, 64 * MIB, told.append)
-    assert len(told) == 3
-
-
-def test_whoever_is_told_can_end_the_work(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-    began = time.monotonic()
-
-    def enough(done):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        in_limited_process("tests.release.test_received_files.tells_slowly", 3, 64 * MIB, enough)
-    assert time.monotonic() - began < 50
-
-
-def tells_slowly(n):
-    received_files.tell([0, n])
-    time.sleep(60)
-
-
-def test_the_progress_of_a_verification_are_its_checks(tmp_path):
-    release = write_release(tmp_path / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet",))
-    for max_bytes in (None, 2**30):
-        seen = []
-        assert verify_release(release, max_bytes=max_bytes, progress=seen.append).verified
-        assert [each.n_done for each in seen] == [*range(1, seen[-1].n_total)]
-        assert {each.stage for each in seen} == {"checks"}
 
 
 @pytest.mark.parametrize("other", ["nothing", "a copy that admits everything", "a copy that breaks"])

@@ -1,5 +1,6 @@
 """A release whose checks are the tasks of an engine has the same problems."""
 
+import hashlib
 import shutil
 from dataclasses import dataclass
 from typing import Any
@@ -87,8 +88,19 @@ def of_one_file(place):
     return write_release(place / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet", "csv"))
 
 
+def answer(directory, number):
+    """Make one check of a release."""
+    data = (directory / "manifest.json").read_bytes()
+    return verification._Received(directory, data, SignatureFound(), None).answer(number)
+
+
 def other_manifest(place):
     rewrite(place, lambda own: own.update(run_id="another"))
+
+
+def relinked(path):
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
 
 
 UNSEEN = {
@@ -97,6 +109,8 @@ UNSEEN = {
     "no table": lambda place: (place / "synthetic.parquet").unlink(),
     "a larger table": lambda place: (place / "synthetic.parquet").write_bytes(bytes(5_000)),
     "one file more": lambda place: (place / "more").touch(),
+    "one directory more": lambda place: (place / "more").mkdir(),
+    "a link in place of the table": lambda place: relinked(place / "synthetic.parquet"),
     "nothing": shutil.rmtree,
 }
 
@@ -144,13 +158,55 @@ def other_bytes(place):
 
 
 def test_no_worker_checks_a_table_of_the_same_size_that_others_did_not_see(tmp_path, monkeypatch):
-    one, seen = of_one_file(tmp_path), []
-    assert verify_release(one, max_bytes=None, engine=ONE_TASK_EACH, progress=seen.append).verified
-    n_checks = seen[-1].n_total
+    one = of_one_file(tmp_path)
+    n_checks = answer(one, 0)["n_checks"]
     refused = [n for n in range(n_checks) if not seen_by(n, other_bytes, monkeypatch, one).verified]
     # The checks of the file and of the table: its fingerprint, CSV file, columns, rare values, rules and figures.
     assert len(refused) == 7
     assert refused[1:] == [*range(n_checks - 7, n_checks - 1)]
+
+
+def test_cards_of_the_same_size_that_one_worker_sees_otherwise(tmp_path, monkeypatch):
+    """The recorded one is wrong, and a worker sees the right one."""
+    one = of_one_file(tmp_path)
+    right = (one / "croissant.json").read_bytes()
+    wrong = right.replace(b"people", b"peoplE", 1)
+    (one / "croissant.json").write_bytes(wrong)
+    rewrite(one, lambda own: own["files"]["croissant.json"].update(sha256=hashlib.sha256(wrong).hexdigest()))
+    assert same_by_tasks(one).problems == ("the file 'croissant.json' is not what the manifest says",)
+    last = answer(one, 0)["n_checks"] - 1
+    found = seen_by(last, lambda place: (place / "croissant.json").write_bytes(right), monkeypatch, one)
+    assert found.problems == ("the file 'croissant.json' was changed",)
+
+
+def test_a_manifest_that_vanishes_in_the_meantime(tmp_path, monkeypatch):
+    one = of_one_file(tmp_path)
+    find = verification.find_signature
+
+    def vanishes(*asked):
+        (one / "manifest.json").unlink()
+        return find(*asked)
+
+    monkeypatch.setattr(verification, "find_signature", vanishes)
+    with pytest.raises(EngineError, match="see other files"):
+        verify_release(one, engine=ONE_TASK_EACH)
+
+
+def test_latest_can_lead_elsewhere_in_the_meantime(tmp_path, monkeypatch):
+    one = of_one_file(tmp_path)
+    latest, find = one.parent / "latest", verification.find_signature
+
+    def moves(*asked):
+        latest.unlink()
+        latest.symlink_to("elsewhere")
+        return find(*asked)
+
+    monkeypatch.setattr(verification, "find_signature", moves)
+    for engine in (None, ONE_TASK_EACH):
+        latest.unlink()
+        latest.symlink_to(one.name)
+        found = verify_release(latest, max_bytes=None, engine=engine)
+        assert (found.verified, found.directory) == (True, latest)
 
 
 def test_related_tables_that_one_worker_sees_otherwise(released, tmp_path, monkeypatch):  # noqa: F811
@@ -161,9 +217,7 @@ def test_related_tables_that_one_worker_sees_otherwise(released, tmp_path, monke
         data[-1:] = b"x"
         (place / "visits.parquet").write_bytes(data)
 
-    seen = []
-    assert verify_release(own, max_bytes=None, engine=ONE_TASK_EACH, progress=seen.append).verified
-    of_content = seen[-1].n_total - 2
+    of_content = answer(own, 0)["n_checks"] - 2
     assert "the file 'visits.parquet' was changed" in seen_by(of_content, change, monkeypatch, own).problems
 
 
@@ -189,9 +243,7 @@ def test_what_workers_answer_is_bounded(tmp_path, monkeypatch):
     found = same_by_tasks(one).problems
     assert found[-1].endswith(" more problems were found")
     monkeypatch.setattr(verification, "LONGEST_NAME", 90_000)
-    manifest = (one / "manifest.json").read_bytes()
-    answer = verification._Received(one, manifest, SignatureFound(), None).answer
-    answers = [answer(number) for number in range(answer(0)["n_checks"])]
+    answers = [answer(one, number) for number in range(answer(one, 0)["n_checks"])]
     assert max(len(each["problems"]) for each in answers) == verification.MAX_PROBLEMS
     assert max(len(problem) for each in answers for problem in each["problems"]) == verification.LONGEST_PROBLEM
 
