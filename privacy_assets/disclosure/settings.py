@@ -14,7 +14,7 @@ KNOWN_OF_RELATED: Final = 2
 """Sets of three columns found no more in views of related tables, at three times the cost."""
 MOST_KNOWN: Final = 64
 MOST_COLUMNS: Final = 2_000
-"""All pairs of columns are compared; a thousand columns of 2,000 records take seven minutes of one core."""
+"""All pairs of columns are compared; a thousand columns of 2,000 records take more than 15 minutes of a processor."""
 FEWEST_PERMUTATIONS: Final = 999
 
 
