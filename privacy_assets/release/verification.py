@@ -369,7 +369,7 @@ def _seen(directory: Path, data: bytes) -> str:
             status = entry.stat(follow_symlinks=False)
             is_directory = stat.S_ISDIR(status.st_mode)
             found.append((entry.name, stat.S_IFMT(status.st_mode), 0 if is_directory else status.st_size))
-            if is_directory and place == str(directory) and len(places) == 1 and entry.name.endswith(".parquet"):
+            if is_directory and len(places) == 1 and entry.name.endswith(".parquet"):
                 places.append(entry.path)  # The parts of a table.
     return hashlib.sha256(data + repr(found).encode()).hexdigest()
 
@@ -483,7 +483,9 @@ class _Received:
             partial(_verdict_problems, manifest),
             partial(_approval_problems, manifest, None),
         ]
-        tables, cards = ([each for each in names if each in own] for own in (table_files(manifest), CARD_FILES))
+        tables, cards = (
+            [each for each in own if each in manifest["files"]] for own in (table_files(manifest), CARD_FILES)
+        )
         return [
             *((check, []) for check in alone),
             *((check, tables) for check in self._of_content()),
