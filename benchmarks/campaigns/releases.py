@@ -27,10 +27,11 @@ from privacy_assets.contract.related import Child, RelatedTables, content_of, na
 from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict, limit_verdict
+from privacy_assets.release.manifest import MANIFEST_FILE
 from privacy_assets.release.metrics import ANONYMITY, MPUCC
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import ReportMaterial
-from privacy_assets.release.verification import MANIFEST_FILE, verify_release
+from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import make_private_root

@@ -17,8 +17,8 @@ def run_approve(chosen: argparse.Namespace) -> int:
     from privacy_assets.release.approvals import APPROVERS_FILE, read_approvers, sign_approval
     from privacy_assets.release.gate import DECLARATION_CHECK
     from privacy_assets.release.manifest import DamagedManifestError, read_manifest
+    from privacy_assets.release.received_checks import changed_files
     from privacy_assets.release.signing import SigningKey, load_signer
-    from privacy_assets.release.verification import changed_files
     from privacy_assets.release.waivers import sign_waiver
     from privacy_assets.storage.durable_files import locked, write_json
 

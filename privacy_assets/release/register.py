@@ -35,9 +35,10 @@ from privacy_assets.release.manifest import (
 )
 from privacy_assets.release.metrics import METRICS, UTILITY
 from privacy_assets.release.outcomes import Outcome, in_words, outcome_of, page_template
+from privacy_assets.release.received_checks import LONGEST_NAME, present_files
 from privacy_assets.release.received_files import read_regular
 from privacy_assets.release.signing import PublicKey, find_signature, read_public_key
-from privacy_assets.release.verification import LONGEST_NAME, present_files, verify_release
+from privacy_assets.release.verification import verify_release
 from privacy_assets.release.withdrawals import WITHDRAWN_FILE, read_withdrawals
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, replace_file

@@ -13,8 +13,8 @@ from privacy_assets.release import clock
 from privacy_assets.release.approvals import APPROVAL_FILES, subject_of
 from privacy_assets.release.files import ReleaseRecord, manifest_without_files, write_waiting
 from privacy_assets.release.manifest import REPORT_FILE, DamagedManifestError, is_sha256, read_manifest
+from privacy_assets.release.received_checks import changed_files
 from privacy_assets.release.received_files import read_regular
-from privacy_assets.release.verification import changed_files
 from privacy_assets.storage.durable_files import (
     TEMPORARY_MARK,
     locked,

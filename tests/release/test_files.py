@@ -14,7 +14,8 @@ from privacy_assets.release import files as release_files
 from privacy_assets.release.files import ReleaseRecord, require_formats, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy
-from privacy_assets.release.verification import _verdict_problems, verify_release
+from privacy_assets.release.received_checks import _verdict_problems
+from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
 
 TABLE = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})

@@ -97,7 +97,7 @@ def copied(place, edit=""):
 def test_the_process_runs_this_copy_of_the_package_wherever_it_is(tmp_path, other):
     """The package is reachable only through sys.path, and Python finds none or another copy by itself."""
     release = write_release(tmp_path / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet",))
-    here = copied(tmp_path / "it's here", "\n\ndef _digest_problems(manifest): return ['checked here']\n")
+    here = copied(tmp_path / "it's here", "\n\ndef _shown(*_): return ('checked here',)\n")
     (here / "json.py").write_text("raise SystemExit(5)")
     edits = {
         "a copy that admits everything": "\n\ndef _verified(*_): return ReleaseVerification(None, None, 1, ())\n",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.cli import main
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.release import received_checks, verification
 from privacy_assets.release.files import write_release
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer, write_signature
@@ -251,12 +252,11 @@ def test_a_key_identifier_that_is_not_that_of_the_signature_does_not_verify(sign
 
 
 def test_nothing_of_a_manifest_is_read_before_its_signature_is_known_to_be_of_a_trusted_key(signed, keys, monkeypatch):
-    from privacy_assets.release import verification as release_verification
-
     def read(_):
         raise AssertionError
 
-    monkeypatch.setattr(release_verification, "parse_manifest", read)
+    for module in (verification, received_checks):
+        monkeypatch.setattr(module, "parse_manifest", read)
     assert "expected one of" in problems(signed, keys[1])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.campaigns import fuzz_manifest
 from privacy_assets import EngineError, InvalidSettingError, LocalEngine, verify_release
-from privacy_assets.release import received_files, verification
+from privacy_assets.release import received_checks, received_files, verification
 from privacy_assets.release.files import write_release
 from privacy_assets.release.signing import SignatureFound
 from privacy_assets.storage.fingerprint import fingerprint
@@ -71,7 +71,7 @@ DAMAGED = {
 @pytest.mark.parametrize("most", [1, 2, 32])
 @pytest.mark.parametrize("what", DAMAGED)
 def test_parts_of_which_one_or_several_are_of_a_task(release, monkeypatch, what, most):  # noqa: F811
-    monkeypatch.setattr(verification, "MOST_TASKS_OF_FILES", most)
+    monkeypatch.setattr(received_checks, "MOST_TASKS_OF_FILES", most)
     DAMAGED[what](release)
     assert same_by_tasks(release).verified == (what == "nothing")
 
@@ -91,7 +91,7 @@ def of_one_file(place):
 def answer(directory, number):
     """Make one check of a release."""
     data = (directory / "manifest.json").read_bytes()
-    return verification._Received(directory, data, SignatureFound(), None).answer(number)
+    return received_checks.Received(directory, data, SignatureFound(), None).answer(number)
 
 
 def other_manifest(place):
@@ -242,10 +242,10 @@ def test_what_workers_answer_is_bounded(tmp_path, monkeypatch):
     rewrite(one, forge)
     found = same_by_tasks(one).problems
     assert found[-1].endswith(" more problems were found")
-    monkeypatch.setattr(verification, "LONGEST_NAME", 90_000)
+    monkeypatch.setattr(received_checks, "LONGEST_NAME", 90_000)
     answers = [answer(one, number) for number in range(answer(one, 0)["n_checks"])]
-    assert max(len(each["problems"]) for each in answers) == verification.MAX_PROBLEMS
-    assert max(len(problem) for each in answers for problem in each["problems"]) == verification.LONGEST_PROBLEM
+    assert max(len(each["problems"]) for each in answers) == received_checks.MAX_PROBLEMS
+    assert max(len(problem) for each in answers for problem in each["problems"]) == received_checks.LONGEST_PROBLEM
 
 
 def test_problems_before_one_at_which_a_check_ends_are_not_lost(tmp_path):

@@ -12,10 +12,11 @@ from privacy_assets.release.formats.attestation import statements_of
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import are_withheld, digest_of
 from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.received_checks import withheld_problems
 from privacy_assets.release.register import write_register
 from privacy_assets.release.remade_report import remake_report
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
-from privacy_assets.release.verification import verify_release, withheld_problems
+from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.release.test_files import RECORD, TABLE
 
