@@ -56,6 +56,21 @@ def cut(table, name, functions):
     return pd.concat([others.iloc[:, :place], pd.DataFrame(parts), others.iloc[:, place:]], axis=1), list(parts)
 
 
+def require_same_figures(found, expected, is_drawn):
+    if is_drawn:
+        # Distinct records may be more than a tenth more than distinct originals.
+        assert found.scores["records_per_draw"] == expected.scores["records_per_draw"]
+        assert found.scores["total_identified"] == expected.scores["total_identified"]
+    else:
+        others = "control", "strangers", "related"
+        of_control = {name for name in expected.scores if any(each in name for each in others)}
+        left = {name: value for name, value in expected.scores.items() if name not in of_control}
+        assert {name: value for name, value in found.scores.items() if name not in of_control} == left
+        assert found.control == expected.control
+    assert found.tree.equals(expected.tree)
+    assert found.details.drop(columns="value_combo").equals(expected.details.drop(columns="value_combo"))
+
+
 @given(st.data(), table_pairs(max_columns=4), st.booleans(), st.sampled_from([None, 1, 2]))
 @settings(max_examples=examples(160), deadline=None)
 def test_a_column_in_declared_parts_is_assessed_as_the_column(data, tables, deduplicate, size):
@@ -74,15 +89,16 @@ def test_a_column_in_declared_parts_is_assessed_as_the_column(data, tables, dedu
     arguments = {"max_baseline_cols": size, "deduplicate": deduplicate, "n_matched_samples": 1}
     expected = assess_mpuccs(*wholes, wholes[0], **arguments)
     found = assess_mpuccs(*parted, parted[0], parts={"whole": names}, **arguments)
-    # If distinct records are more than a tenth more than distinct originals, some are drawn: by how values are written.
-    if "records_per_draw" not in {*expected.scores, *found.scores}:
-        others = "control", "strangers", "related"
-        of_control = {name for name in expected.scores if any(each in name for each in others)}
-        left = {name: value for name, value in expected.scores.items() if name not in of_control}
-        assert {name: value for name, value in found.scores.items() if name not in of_control} == left
-        assert found.control == expected.control
-        assert found.tree.equals(expected.tree)
-        assert found.details.drop(columns="value_combo").equals(expected.details.drop(columns="value_combo"))
+    # A text that is spelled like a missing value has two readings, which parts can have where the whole has one. The
+    # riskier one is reported, and which one that is depends on the draws.
+    of_whole = preprocess(*wholes, wholes[0], deduplicate=deduplicate)
+    of_parts = preprocess(*parted, parted[0], deduplicate=deduplicate, parts={"whole": names})
+    is_read_alike = (of_whole.as_written is None) == (of_parts.as_written is None)
+    is_drawn = "records_per_draw" in {*expected.scores, *found.scores}
+    if is_read_alike and not (is_drawn and of_whole.as_written is not None):
+        require_same_figures(found, expected, is_drawn)
+    elif not is_drawn:
+        assert found.scores["privacy_risk_score"] >= expected.scores["privacy_risk_score"]
     assert found.settings["columns"] == expected.settings["columns"]
     assert found.settings["parts"] == {"whole": names}
 
