@@ -61,7 +61,8 @@ from privacy_assets.storage.table import StoredTable, Table, UnreadableTableErro
 MAX_FILES = 1_000
 MAX_PROBLEMS = 100
 LONGEST_PROBLEM = 2_000
-MOST_TASKS_OF_FILES = 32
+MOST_CHECKS_OF_FILES = 32
+"""Checks among which the files are divided."""
 # Messages show this many characters of a name in a manifest.
 LONGEST_NAME = 100
 
@@ -88,7 +89,8 @@ def as_answer(
 class Received:
     """A release, the bytes of its manifest, and its checks.
 
-    Each check ``is_alone`` if it is made in a process of its own, which may see other files than those of the others.
+    If each check ``is_alone`` in its process, which may see other files than the others do, it first compares the files
+    that it reads with the manifest.
     """
 
     directory: Path
@@ -136,7 +138,7 @@ class Received:
         # Not kept: it refers to this object, and so would keep the files of the table open.
         manifest, directory = self._manifest, self.directory
         names = list(manifest["files"])
-        size = max(-(-len(names) // MOST_TASKS_OF_FILES), 1)
+        size = max(-(-len(names) // MOST_CHECKS_OF_FILES), 1)
         of_files = [
             partial(changed_files, directory, manifest, self.max_bytes, names[begin : begin + size])
             for begin in range(0, len(names), size)

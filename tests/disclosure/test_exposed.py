@@ -199,12 +199,12 @@ def test_of_columns_alone_the_attacker_knows_the_same_or_all_up_to_64():
 
 def test_copies_are_found_in_more_columns_than_a_word_has_bits():
     """The attacker knows two columns beside them, so that those are tested as if all were known."""
-    both = [pd.concat([related(seed, 200, 70), independent(seed + 9, 200, 2)], axis=1) for seed in (1, 2, 3)]
-    found = assess_disclosure(*both, known=["noise0", "noise1"], n_permutations=999)
+    tables = [pd.concat([related(seed, 200, 70), independent(seed + 9, 200, 2)], axis=1) for seed in (1, 2, 3)]
+    found = assess_disclosure(*tables, known=["noise0", "noise1"], n_permutations=999)
     assert [len(each["columns"]) for each in found.settings["tested_alone"]] == [70]
     assert found.scores["leakage_detected"] is False
-    copied = with_copies(both[1], both[0], 0.1)
-    found = assess_disclosure(both[0], copied, both[2], known=["noise0", "noise1"], n_permutations=999)
+    tables[1] = with_copies(tables[1], tables[0], 0.1)
+    found = assess_disclosure(*tables, known=["noise0", "noise1"], n_permutations=999)
     assert found.settings["tested_alone"][0]["adjusted_p_value"] <= 0.05
 
 

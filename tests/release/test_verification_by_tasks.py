@@ -71,7 +71,7 @@ DAMAGED = {
 @pytest.mark.parametrize("most", [1, 2, 32])
 @pytest.mark.parametrize("what", DAMAGED)
 def test_parts_of_which_one_or_several_are_of_a_task(release, monkeypatch, what, most):  # noqa: F811
-    monkeypatch.setattr(received_checks, "MOST_TASKS_OF_FILES", most)
+    monkeypatch.setattr(received_checks, "MOST_CHECKS_OF_FILES", most)
     DAMAGED[what](release)
     assert same_by_tasks(release).verified == (what == "nothing")
 
