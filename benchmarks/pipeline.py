@@ -205,7 +205,9 @@ def definitions(root: Path, asked: Asked):
         disclosure=None if asked.side == "anonymized" else DisclosureSettings(seed=1),
         anonymized=None if asked.side == "synthetic" else AnonymizationSettings(),
         formats=("parquet", "csv"),
-        engine=SparkEngine("local[2]", rows_per_task=rows_per_task, staging=str(root)) if asked.spark else None,
+        engine=SparkEngine("local[2]", rows_per_task=rows_per_task, staging=str(root), writes_releases=True)
+        if asked.spark
+        else None,
         private_path=str(root / "private"),
         release_path=str(root / "releases"),
     )

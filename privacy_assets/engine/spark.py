@@ -1,7 +1,8 @@
 """The engine of a Spark cluster, through any session of Spark 4: Spark Connect, Databricks Connect or classic.
 
-For tables from elsewhere, only integer codes reach the cluster; a table of the cluster and a release to verify are read
-there. Spark's own error texts are not passed on, because a worker's traceback may quote its data.
+For tables from elsewhere, only integer codes reach the cluster, and what is released, if executors write it; a table of
+the cluster and a release to verify are read there. Spark's own error texts are not passed on, because a worker's
+traceback may quote its data.
 """
 
 from __future__ import annotations
@@ -115,6 +116,12 @@ class SparkEngine:
         "user: codes are written there and removed at the end. Needed for more than 64 MiB of codes.",
         "/mnt/staging",
     )
+    writes_releases: bool = setting(
+        False,
+        "Whether executors write the files of a release, and read them back: they must see `release_path` under the "
+        "same absolute path, as the same user, and are then trusted with what is released.",
+        True,
+    )
 
     def __post_init__(self) -> None:
         is_one = (self.remote is None) != (self.session is None)
@@ -127,11 +134,14 @@ class SparkEngine:
         require(is_tag, "tag", self.tag, "a text without a comma")
         is_path = self.staging is None or (isinstance(self.staging, str) and PATH.fullmatch(self.staging) is not None)
         require(is_path, "staging", self.staging, "the absolute path of a directory, not an object store")
+        require(isinstance(self.writes_releases, bool), "writes_releases", self.writes_releases, "true or false")
 
     def __repr__(self) -> str:
         """Return the settings, without the token of an address."""
         remote = None if self.remote is None else shown_address(self.remote)
-        shown = {"remote": remote, "rows_per_task": self.rows_per_task, "tag": self.tag, "staging": self.staging}
+        shown = {"remote": remote} | {
+            name: getattr(self, name) for name in ("rows_per_task", "tag", "staging", "writes_releases")
+        }
         return f"SparkEngine({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
 
     @contextmanager

@@ -26,6 +26,7 @@ from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, R
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
 from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
+from privacy_assets.orchestration.settings.engine import engine_that_writes
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
 from privacy_assets.orchestration.shown.metadata import (
@@ -259,18 +260,20 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         record_publications(storage, release.key(stage), directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(storage.load("source", is_large=True)) if watches_drift else None
-        written = write_release(
-            directory,
-            table,
-            content,
-            record,
-            release.formats,
-            report,
-            signer,
-            release.rows_per_part,
-            None if waiting is None else waiting.path,
-            None if objects is None else partial(objects.uploaded, place),
-        )
+        with engine_that_writes(release.engine, release.name, stage) as engine:
+            written = write_release(
+                directory,
+                table,
+                content,
+                record,
+                release.formats,
+                report,
+                signer,
+                release.rows_per_part,
+                None if waiting is None else waiting.path,
+                None if objects is None else partial(objects.uploaded, place),
+                engine,
+            )
         uploaded: dict[str, Any] = {}
         if objects is not None:
             uploaded[UPLOADED] = objects.address_of(place, written.name)

@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.contract.related import RelatedTables, content_of
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
@@ -37,18 +35,15 @@ from privacy_assets.release.manifest import (
     parse_manifest,
     read_manifest,
     read_manifest_bytes,
-    table_files,
 )
 from privacy_assets.release.policy import Policy
-from privacy_assets.release.received_files import open_regular
 from privacy_assets.release.related_files import described_tables
-from privacy_assets.release.released_csv import write_csv
 from privacy_assets.release.signing import Signer, write_signature
 from privacy_assets.release.verification import MAX_BYTES, verify_release
 from privacy_assets.release.waivers import Waiver
+from privacy_assets.release.written_data import copied_data, without_extras, write_data
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.durable_files import (
-    PRIVATE_DIRECTORY_MODE,
     TEMPORARY_MARK,
     locked,
     sync_directory,
@@ -57,14 +52,18 @@ from privacy_assets.storage.durable_files import (
     write_json,
 )
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
-from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
-from privacy_assets.storage.table import StoredTable, Table, batches_of, write_batches
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART
+from privacy_assets.storage.private_directories import (
+    RELEASED_DIRECTORY_MODE,
+    RELEASED_FILE_MODE,
+    make_released_directory,
+)
+from privacy_assets.storage.table import Table
 
 if TYPE_CHECKING:
+    from privacy_assets.engine.protocol import Engine
     from privacy_assets.release.report import ReportMaterial
 
-RELEASED_FILE_MODE = 0o644
 FEWEST_ROWS_PER_PART = 1_000
 ROWS_OF_A_PART = f"a whole number of at least {FEWEST_ROWS_PER_PART:,}"
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
@@ -111,6 +110,7 @@ def write_release(
     rows_per_part: int = ROWS_PER_PART,
     waiting: Path | None = None,
     uploaded: Callable[[Path, str], AbstractContextManager[None]] | None = None,
+    engine: "Engine | None" = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory``, point ``latest`` to it, and return the new directory.
 
@@ -121,14 +121,18 @@ def write_release(
     release appears. A table of more than ``rows_per_part`` is a directory of Parquet files; its CSV is a single file.
     If the release was ``waiting`` for people, the files in that directory are published, which are what they approved.
     The release appears inside the context ``uploaded``, of its files and its name; if that fails, nothing is published.
+    With an engine, its workers, which must see ``directory`` under the same path, write the files of the data of a
+    stored table, and read back and verify the whole release.
 
     Raises
     ------
     InvalidTableError
         If the content, or the content of the files as read back, is not what the verdicts admitted, or the policy
         requires a signature and there is no key.
+    EngineError
+        If workers of the engine do not see the directory, or cannot write to it.
     """
-    table = _without_extras(table)
+    table = without_extras(table)
     if not is_admitted(record.verdicts) or content_of(table) != content:
         raise InvalidTableError(
             "The table differs from the content that the gate admitted. Nothing was released. Materialize it again."
@@ -144,13 +148,15 @@ def write_release(
         _remove_abandoned(directory)
         temporary = temporary_sibling(final)
         try:
-            data = _written_data(temporary, table, record.stage, formats, rows_per_part) if waiting is None else {}
-            data |= {} if waiting is None else _copied_data(waiting, temporary)
+            if waiting is None:
+                data = write_data(temporary, table, record.stage, formats, rows_per_part, engine)
+            else:
+                data = copied_data(waiting, temporary)
             write_manifest(temporary, table, content, record, data, report, signer, created_at)
             trusted = () if signer is None else (signer.public_key,)
             give_back_memory()
             # The files written here are no larger than the table in memory.
-            found = verify_release(temporary, public_keys=trusted, max_bytes=None)
+            found = verify_release(temporary, public_keys=trusted, max_bytes=None, engine=engine)
             if not found.verified:
                 raise InvalidTableError(
                     f"The written files do not verify: {'; '.join(found.problems)}. Nothing was released."
@@ -184,8 +190,8 @@ def write_waiting(
     rows_per_part: int,
 ) -> None:
     """Write the files of a release that waits for people to a directory; its verdicts say for what it waits."""
-    table = _without_extras(table)
-    data = _written_data(directory, table, record.stage, formats, rows_per_part)
+    table = without_extras(table)
+    data = write_data(directory, table, record.stage, formats, rows_per_part)
     write_manifest(directory, table, content, record, data, report, None, clock.now(), cards={})
 
 
@@ -218,47 +224,6 @@ def write_manifest(
         write_signature(directory / SIGNATURE_FILE, written, signer, RELEASED_FILE_MODE)
         if is_attested(manifest):
             write_attestations(directory, parse_manifest(written), written, signer, RELEASED_FILE_MODE)
-
-
-def _written_data(
-    directory: Path, table: Table | RelatedTables, stage: str, formats: Sequence[str], rows_per_part: int
-) -> dict[str, Any]:
-    """Write the files of the data and return their entries in the manifest."""
-    if isinstance(table, RelatedTables):
-        for name, own in table.tables.items():
-            _write_table(directory / f"{name}.parquet", own, max(len(own), 1))
-        return {}
-    parts = _write_table(directory / f"{stage}.parquet", table, rows_per_part)
-    return parts | ({"csv": _write_csv(directory / f"{stage}.csv", table)} if "csv" in formats else {})
-
-
-def _copied_data(waiting: Path, directory: Path) -> dict[str, Any]:
-    """Copy the files of the data of a waiting release and return their entries in the manifest."""
-    manifest = read_manifest(waiting)
-    # Not the names in the manifest, which could lead out of the directory.
-    for name in [*table_files(manifest), *([f"{manifest['stage']}.csv"] if "csv" in manifest else [])]:
-        (directory / name).parent.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
-        with open_regular(waiting / name) as file:
-            write_file(directory / name, lambda copy, file=file: shutil.copyfileobj(file, copy), RELEASED_FILE_MODE)  # type: ignore[misc]
-    return {name: manifest[name] for name in ("parts", "csv") if name in manifest}
-
-
-def _without_extras(table: Any) -> Any:
-    """Return the table without unused categories and attributes, which the fingerprint does not cover."""
-    if isinstance(table, RelatedTables):
-        return table.map(lambda _, own: _without_extras(own))
-    if isinstance(table, StoredTable):
-        return table  # Each batch is written without extras.
-    require_unique_text_names(table)
-    # The columns are shared with the table, because they are not changed.
-    return pd.DataFrame({name: _used_categories(table[name]).array for name in table.columns}, copy=False)
-
-
-def _used_categories(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return column
-    n_used = column.cat.codes.nunique() - column.hasnans
-    return column if n_used == len(column.cat.categories) else column.cat.remove_unused_categories()
 
 
 def published_fingerprint(directory: Path) -> str:
@@ -307,36 +272,6 @@ def require_rows_per_part(rows_per_part: int) -> int:
     is_right = is_integer(rows_per_part, FEWEST_ROWS_PER_PART)
     require(is_right, "rows_per_part", rows_per_part, ROWS_OF_A_PART, "Nothing was released.")
     return int(rows_per_part)
-
-
-def _write_table(path: Path, table: Table, rows_per_part: int) -> dict[str, Any]:
-    """Write the Parquet file, or a directory of parts, and return the entry of the parts in the manifest."""
-    ordered = _orders_of(table)
-    frames = (_without_extras(rows).astype(ordered) for rows in batches_of(table, list(table.columns)))
-    if len(table) <= rows_per_part:
-        at_once = None if isinstance(table, StoredTable) else partial(table.to_parquet, index=False)
-        write_file(path, at_once or (lambda file: write_batches(file, frames)), RELEASED_FILE_MODE)
-        return {}
-    path.mkdir(PRIVATE_DIRECTORY_MODE)
-    # The values of objects determine the schema of a frame; a stored table has no objects.
-    schema = schema_of(next(table.batches()) if isinstance(table, StoredTable) else table)
-    written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema)
-    return {"parts": {"rows_per_part": rows_per_part, "rows": list(written.rows)}}
-
-
-def _orders_of(table: Table) -> dict[str, Any]:
-    """Return the dtypes of the ordered categories of a stored table, because a batch may lack one of them."""
-    if not isinstance(table, StoredTable):
-        return {}
-    ordered = [str(name) for name, dtype in table.dtypes.items() if getattr(dtype, "ordered", False)]
-    return {name: table[name].cat.remove_unused_categories().dtype for name in ordered}
-
-
-def _write_csv(path: Path, table: Table) -> dict[str, Any]:
-    """Write the CSV file and return its entry in the manifest."""
-    described: dict[str, Any] = {}
-    write_file(path, lambda file: described.update(write_csv(file.write, table)), RELEASED_FILE_MODE)
-    return described
 
 
 def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:

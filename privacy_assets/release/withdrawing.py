@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
-from privacy_assets.release.files import RELEASED_FILE_MODE, link_to
+from privacy_assets.release.files import link_to
 from privacy_assets.release.manifest import LATEST, RELEASE_NAME, DamagedManifestError, digest_of, read_manifest
 from privacy_assets.release.object_store import ObjectStore
 from privacy_assets.release.register import write_register
@@ -22,6 +22,7 @@ from privacy_assets.release.withdrawals import (
 )
 from privacy_assets.setting_checks import FEWEST_REASON_WORDS, has_words
 from privacy_assets.storage.durable_files import locked, replace_file, sync_directory
+from privacy_assets.storage.private_directories import RELEASED_FILE_MODE
 
 LONGEST_REASON = 2_000
 UNDONE = "Nothing was withdrawn."

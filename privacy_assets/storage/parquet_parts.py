@@ -57,17 +57,27 @@ def write_parts(
     names: list[str] = []
     counts: list[int] = []
     while rows.has_more:
-        if len(names) == MOST_PARTS:
-            raise InvalidTableError(
-                f"The table has more than {MOST_PARTS} parts of {rows_per_part:,} rows. Expected at most that number. "
-                "Nothing was released; raise rows_per_part."
-            )
+        require_few_parts(len(names) + 1, rows_per_part)
         names.append(part_name(len(names)))
         before = rows.n_taken
         write_file(directory / names[-1], lambda file: rows.write(file, rows_per_part), mode)
         counts.append(rows.n_taken - before)
     sync_directory(directory)
     return WrittenParts(tuple(names), tuple(counts), rows.fingerprint)
+
+
+def write_part(file: BinaryIO, frames: Iterable[pd.DataFrame], rows_per_part: int, schema: pa.Schema) -> None:
+    """Write one of the parts of `write_parts`, whose rows these frames have."""
+    _Rows(iter(frames), schema).write(file, rows_per_part)
+
+
+def require_few_parts(n_parts: int, rows_per_part: int) -> None:
+    """Raise InvalidTableError if there are more than `MOST_PARTS`."""
+    if n_parts > MOST_PARTS:
+        raise InvalidTableError(
+            f"The table has more than {MOST_PARTS} parts of {rows_per_part:,} rows. Expected at most that number. "
+            "Nothing was released; raise rows_per_part."
+        )
 
 
 class _Rows:

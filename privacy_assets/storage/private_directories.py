@@ -18,6 +18,7 @@ from privacy_assets.errors import InvalidSettingError
 
 PRIVATE_DIRECTORY_MODE = 0o700
 RELEASED_DIRECTORY_MODE = 0o755
+RELEASED_FILE_MODE = 0o644
 OPEN_TO_OTHERS = 0o077
 MARK_FILE = ".gitignore"
 MARK = b"*\n"

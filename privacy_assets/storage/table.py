@@ -160,12 +160,12 @@ class StoredTable:
         """Read everything."""
         return self[list(self.columns)]
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Yield the rows of the files in order, `ROWS_PER_BATCH` at a time."""
+    def batches(self, columns: Sequence[str] | None = None, rows: range | None = None) -> Iterator[pd.DataFrame]:
+        """Yield the rows of the files, or those of a range, in order, `ROWS_PER_BATCH` at a time."""
         names = list(self._names) if columns is None and self._names is not None else columns
         # These are not in the files.
         assert not self._more.keys() & set(self.columns if names is None else names)  # noqa: S101
-        batches = self.arrow_batches(names)
+        batches = self.arrow_batches(names, rows)
         # Giving back takes longer than reading a short column.
         for batch in memory_given_back(batches) if self._n_rows > ROWS_PER_BATCH else batches:
             yield self._as_converted(_guarded(partial(batch.to_pandas, split_blocks=True, use_threads=False)))
@@ -232,16 +232,31 @@ class StoredTable:
 
         return _guarded(read)
 
-    def arrow_batches(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-        """Yield the rows of the files in order, as they are stored."""
+    def arrow_batches(self, columns: Sequence[str] | None, rows: range | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of the files, or those of a range, in order, as they are stored."""
         metadata = self.schema.metadata if columns is None else _guarded(partial(self._metadata_of, columns))
-        for parquet in self._opened:
-            batches = parquet.iter_batches(ROWS_PER_BATCH, columns=columns, use_threads=False)
+        # All rows are whatever the files have, although a footer may say another number.
+        of_files = ((parquet, None, 0) for parquet in self._opened) if rows is None else self._groups_of(rows)
+        for parquet, groups, begin in of_files:
+            batches = parquet.iter_batches(ROWS_PER_BATCH, row_groups=groups, columns=columns, use_threads=False)
             while (batch := _guarded(partial(next, batches, None))) is not None:
+                if rows is not None:
+                    first, begin = max(rows.start - begin, 0), begin + batch.num_rows
+                    batch = batch.slice(first, max(batch.num_rows - first - max(begin - rows.stop, 0), 0))
                 if batch.num_rows:
                     table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
                     # By a name, Parquet also finds those that continue it after a dot.
                     yield table if columns is None else table.select(list(columns))
+
+    def _groups_of(self, rows: range) -> Iterator[tuple[pq.ParquetFile, list[int] | None, int]]:
+        """Yield the files that have some rows, the groups of rows that have them, and the row at which these begin."""
+        begin = 0
+        for parquet, footer in zip(self._opened, self._footers, strict=True):
+            ends = begin + np.cumsum([footer.row_group(each).num_rows for each in range(footer.num_row_groups)])
+            groups = np.flatnonzero((ends > rows.start) & (np.append(begin, ends[:-1]) < rows.stop))
+            if len(groups):
+                yield parquet, groups.tolist(), int(ends[groups[0]]) - footer.row_group(int(groups[0])).num_rows
+            begin += footer.num_rows
 
     @cached_property
     def _described(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -279,24 +294,27 @@ def store(batches: Iterable[pd.DataFrame], directory: Path) -> StoredTable:
     return StoredTable([file]).with_fingerprint(fingerprint)
 
 
-def write_batches(file: BinaryIO, batches: Iterable[pd.DataFrame]) -> str:
-    """Write the rows of frames, as `store` does, to a file, and return their fingerprint."""
+def write_batches(file: BinaryIO, batches: Iterable[pd.DataFrame], *, with_fingerprint: bool = True) -> str:
+    """Write the rows of frames, as `store` does, to a file, and return their fingerprint, or nothing."""
     frames = iter(batches)
     tables = (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
     first = next(tables)
     schema = pa.schema(map(_with_wide_codes, first.schema), first.schema.metadata)
     cast = (table.cast(schema).combine_chunks().to_batches()[0] for table in chain([first], tables))
-    return write_record_batches(file, schema, memory_given_back(cast))
+    return write_record_batches(file, schema, memory_given_back(cast), with_fingerprint=with_fingerprint)
 
 
-def write_record_batches(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
-    """Write rows of one schema to a file, and return their fingerprint."""
-    found = BatchFingerprint(schema)
+def write_record_batches(
+    file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, with_fingerprint: bool = True
+) -> str:
+    """Write rows of one schema to a file, and return their fingerprint, or nothing."""
+    found = BatchFingerprint(schema) if with_fingerprint else None
     with pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-            found.update(batch)
-    return found.hexdigest()
+            if found is not None:
+                found.update(batch)
+    return "" if found is None else found.hexdigest()
 
 
 def fingerprint_of(table: Table) -> str:

@@ -50,9 +50,9 @@ NO_ADDRESSES = [
 
 @pytest.mark.parametrize(("remote", "shown"), SHOWN.items())
 def test_of_an_address_the_part_before_its_parameters_is_shown(remote, shown):
-    engine = SparkEngine(remote=remote, staging="/mnt/staging")
+    engine = SparkEngine(remote=remote, staging="/mnt/staging", writes_releases=True)
     texts = [repr(engine), str(engine), f"{engine}", repr([engine]), repr(dataclasses.replace(engine, tag="a"))]
-    assert all(f"remote={shown!r}" in text and "staging='/mnt/staging'" in text for text in texts)
+    assert all(f"remote={shown!r}" in text and "staging='/mnt/staging', writes_releases=True" in text for text in texts)
     assert engine_name(engine) == f"spark at {shown}"
     with pytest.raises(EngineError, match="could not be reached") as refused:
         Connection(remote, None).refuse("TimeoutError", "be reached")

@@ -55,7 +55,7 @@ def _left(directory):
 
 
 def test_the_releases_of_the_quickstart_by_spark_are_those_of_one_machine(tmp_path):
-    engine = SparkEngine(session=spark_server().session, rows_per_task=6_000)
+    engine = SparkEngine(session=spark_server().session, rows_per_task=6_000, writes_releases=True)
     here, there = decided(tmp_path / "here", None), decided(tmp_path / "there", engine)
     assert set(here) == set(RELEASES)
     assert [name for name, (_, manifest, _, _) in here.items() if manifest] == [

@@ -18,6 +18,7 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import Split
+from privacy_assets.release import files, written_data
 from privacy_assets.release.manifest import CARD_FILES
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -152,10 +153,20 @@ def test_a_release_in_batches_is_the_same(expected, tmp_path, monkeypatch):
     assert_equal_but_for_the_engine(of_frames, found, "local")
 
 
-def test_a_release_by_spark_is_the_same(expected, tmp_path):
-    engine = SparkEngine(session=spark_server().session, rows_per_task=50)
+def test_a_release_by_spark_is_the_same(expected, tmp_path, monkeypatch):
+    engine = SparkEngine(session=spark_server().session, rows_per_task=50, writes_releases=True)
+    verify, verified_by = files.verify_release, []
+
+    def watched(directory, **asked):
+        verified_by.append(type(asked["engine"]))
+        return verify(directory, **asked)
+
+    monkeypatch.setattr(files, "verify_release", watched)
+    # The data are written by executors, which do not have this patch.
+    monkeypatch.setattr(written_data, "write_table", None)
     release(tmp_path, engine)
     assert_equal_but_for_the_engine(expected, released(tmp_path), "spark")
+    assert verified_by == [SparkEngine, SparkEngine]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from privacy_assets.release.files import _write_table
+from privacy_assets.release.written_data import write_table
 from privacy_assets.storage import table as table_module
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.table import store
@@ -19,7 +19,7 @@ TABLE = pd.DataFrame(
 def test_a_released_file_has_the_order_of_categories_and_none_that_no_row_has(tmp_path, monkeypatch, n_rows):
     monkeypatch.setattr(table_module, "ROWS_PER_BATCH", n_rows)
     rows = [TABLE.iloc[begin : begin + n_rows] for begin in range(0, 4, n_rows)]
-    _write_table(tmp_path / "t.parquet", store(rows, tmp_path), 10)
+    write_table(tmp_path / "t.parquet", store(rows, tmp_path), 10)
     read = pd.read_parquet(tmp_path / "t.parquet")
     assert read["grade"].cat.ordered
     assert list(read["grade"].cat.categories) == list("lmh")

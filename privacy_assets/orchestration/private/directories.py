@@ -14,11 +14,10 @@ import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import ASSET_PARTITION_RANGE_START_TAG
-from privacy_assets.release.files import RELEASED_FILE_MODE
 from privacy_assets.release.manifest import LATEST, MANIFEST_FILE
 from privacy_assets.release.withdrawals import RELEASES_MARK_FILE
 from privacy_assets.storage.durable_files import write_mark
-from privacy_assets.storage.private_directories import MARK_FILE, is_marked, make_released_directory
+from privacy_assets.storage.private_directories import MARK_FILE, RELEASED_FILE_MODE, is_marked, make_released_directory
 
 RELEASES_MARK = b"Releases of privacy_assets lie below this directory. No private table may.\n"
 

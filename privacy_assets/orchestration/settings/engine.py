@@ -60,3 +60,13 @@ def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str)
     else:
         with replace(engine, tag=f"{engine.tag}: {release} {stage}").opened() as opened:
             yield opened
+
+
+@contextmanager
+def engine_that_writes(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Iterator[Engine | None]:
+    """Yield the engine whose executors write the files of a release; None if this process does."""
+    if isinstance(engine, SparkEngine) and engine.writes_releases:
+        with engine_of_stage(engine, release, stage) as opened:
+            yield opened
+    else:
+        yield None

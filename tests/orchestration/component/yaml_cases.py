@@ -613,6 +613,11 @@ CASES = {
         {"engine": {"spark": SPARK["engine"]["spark"] | {"staging": "s3://bucket"}}},
         "staging is 's3://bucket'. Expected the absolute path of a directory, not an object store",
     ),
+    "SparkEngine.writes_releases": (
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"writes_releases": True}}},
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"writes_releases": "where"}}},
+        "'where' is not of type 'boolean'",
+    ),
     "SparkEngine.rows_per_task": (
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 1_000}}},
         {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 0}}},
