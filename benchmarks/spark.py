@@ -33,7 +33,7 @@ from privacy_assets.anonymization.divided_cuts import partition_by
 from privacy_assets.anonymization.kernels.models import row_models
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix
-from privacy_assets.mpucc.divided_level import LARGEST_SHARE, Division, rows_per_tuple
+from privacy_assets.mpucc.divided_level import LARGEST_SHARE, BucketRows, Division, rows_per_tuple
 from privacy_assets.mpucc.divided_search import ROWS_PER_BLOB, DividedSearch, columns_to_place
 from privacy_assets.mpucc.kernels.search import SearchInput, SearchResult, find_mpuccs, search_levels
 
@@ -270,10 +270,11 @@ def planned_tasks(tables: Tables, planned: int) -> tuple[int, int]:
     scale = planned / len(weights)
     per_task = max(round(PLANNED_ROWS_PER_TASK / scale), 1)
     per_tuple = max(round(rows_per_tuple(-(-planned // ROWS_PER_BLOB), 1, by_person=False) / scale), 1)
+    bucket_rows = BucketRows(columns, n_codes)
     n_tasks = largest = 0
     for size in range(1, MAX_SIZE + 1):
         combos = np.array(list(combinations(range(len(columns)), size)), np.int16)
-        division = Division(columns, n_codes, combos, per_task, per_tuple)
+        division = Division(bucket_rows, combos, per_task, per_tuple)
         n_tasks += sum(len(part.numbers) for part in division.parts)
         largest = max(largest, division.largest)
     return n_tasks, round(largest * scale)

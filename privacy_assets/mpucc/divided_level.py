@@ -61,25 +61,58 @@ class Part(NamedTuple):
         return [*(bucket.column for bucket in self.within), self.column]
 
 
-def bucket_numbers(codes: NDArray[Any], n_codes: int, n_buckets: int) -> NDArray[np.int64]:
+def bucket_numbers(codes: NDArray[Any], n_codes: int, n_buckets: int) -> NDArray[Any]:
     """Return the bucket of each code, from 0 to ``n_buckets - 1``; each code has its own if there are enough."""
     if n_buckets >= n_codes:
-        return codes.astype(np.int64)
+        return codes
+    if n_codes < len(codes):
+        # Each code is hashed once.
+        numbers: NDArray[Any] = bucket_numbers(np.arange(n_codes), n_codes, n_buckets)[codes]
+        return numbers
     # Fibonacci hashing, as in `code_blocks`: neighboring codes are often equally frequent.
     mixed = (codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)
-    return mixed.astype(np.int64) % n_buckets
+    return (mixed % np.uint64(n_buckets)).astype(np.min_scalar_type(n_buckets - 1))
 
 
-def rows_within(
-    columns: Sequence[NDArray[Any]], n_codes: Sequence[int], within: tuple[Bucket, ...]
-) -> NDArray[np.int64] | None:
-    """Return the positions of the rows in all of the buckets; None for all rows."""
-    rows: NDArray[np.int64] | None = None
-    for column, n_buckets, number in within:
-        codes = columns[column] if rows is None else columns[column][rows]
-        kept = np.flatnonzero(bucket_numbers(codes, n_codes[column], n_buckets) == number)
-        rows = kept if rows is None else rows[kept]
-    return rows
+class BucketRows:
+    """The rows in buckets, and how many of them have each code: counted once, for all levels of a search."""
+
+    def __init__(self, columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> None:
+        self.columns, self.n_codes = columns, [max(int(n), 1) for n in n_codes]
+        self._rows: dict[tuple[Bucket, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._counts: dict[tuple[tuple[Bucket, ...], int], NDArray[np.int64]] = {}
+
+    def rows(self, within: tuple[Bucket, ...]) -> NDArray[np.int64] | None:
+        """Return the positions of the rows in all of the buckets; None for all rows."""
+        return self._rows_and_others(within)[0] if within else None
+
+    def count(self, column: int, within: tuple[Bucket, ...]) -> NDArray[np.int64]:
+        """Return how many rows in all of the buckets have each code of a column."""
+        if (within, column) not in self._counts:
+            codes, counts_others = self.columns[column], False
+            if within:
+                rows, others = self._rows_and_others(within)
+                counts_others = len(others) < len(rows)
+                codes = codes[others if counts_others else rows]
+            counts = np.bincount(codes, minlength=self.n_codes[column])
+            self._counts[within, column] = self.count(column, within[:-1]) - counts if counts_others else counts
+        return self._counts[within, column]
+
+    def release(self) -> None:
+        """Release the rows, not how many have each code."""
+        self._rows = {}
+
+    def _rows_and_others(self, within: tuple[Bucket, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows in all of the buckets, and those in all before the last one but not in it."""
+        if within not in self._rows:
+            before, (column, n_buckets, number) = self.rows(within[:-1]), within[-1]
+            codes = self.columns[column] if before is None else self.columns[column][before]
+            is_within = bucket_numbers(codes, self.n_codes[column], n_buckets) == number
+            rows, others = np.flatnonzero(is_within), np.flatnonzero(~is_within)
+            # Only the rows of buckets that contain these are kept.
+            self._rows = {known: pair for known, pair in self._rows.items() if known == within[: len(known)]}
+            self._rows[within] = (rows, others) if before is None else (before[rows], before[others])
+        return self._rows[within]
 
 
 class Division:
@@ -91,42 +124,32 @@ class Division:
 
     def __init__(
         self,
-        columns: Sequence[NDArray[Any]],
-        n_codes: Sequence[int],
+        bucket_rows: BucketRows,
         combos: NDArray[np.int16],
         rows_per_task: int,
         rows_per_tuple: int,
     ) -> None:
-        self.columns, self.n_codes, self.combos = columns, [max(int(n), 1) for n in n_codes], combos
+        self.bucket_rows, self.n_codes, self.combos = bucket_rows, bucket_rows.n_codes, combos
         self.rows_per_task, self.rows_per_tuple = rows_per_task, rows_per_tuple
         self.size = combos.shape[1]
         self.parts: list[Part] = []
         self.n_tasks = 0
         self.largest = 0
         self._divide((), 1, 0, len(combos))
+        bucket_rows.release()
 
     def _divide(self, within: tuple[Bucket, ...], n_tuples: int, begin: int, stop: int) -> None:
         """Add the parts of all combinations from ``begin`` to ``stop``, which begin with the columns of ``within``.
 
         These columns have at most ``n_tuples`` tuples of codes in these buckets.
         """
-        rows = rows_within(self.columns, self.n_codes, within)
         last = self.combos[begin:stop, len(within)]
         for column in np.unique(last).tolist():
             first, end = np.searchsorted(last, [column, column + 1])
-            self._divide_by(column, within, n_tuples, begin + int(first), begin + int(end), rows)
+            self._divide_by(column, within, n_tuples, begin + int(first), begin + int(end))
 
-    def _divide_by(
-        self,
-        column: int,
-        within: tuple[Bucket, ...],
-        n_tuples: int,
-        begin: int,
-        stop: int,
-        rows: NDArray[np.int64] | None,
-    ) -> None:
-        codes, n_codes = self.columns[column], self.n_codes[column]
-        rows_of_code = np.bincount(codes if rows is None else codes[rows], minlength=n_codes)
+    def _divide_by(self, column: int, within: tuple[Bucket, ...], n_tuples: int, begin: int, stop: int) -> None:
+        n_codes, rows_of_code = self.n_codes[column], self.bucket_rows.count(column, within)
         is_whole = len(within) + 1 == self.size
         # Most rows with one code of this column that are sent, if they are thinned.
         most_of_code = self.rows_per_tuple * n_tuples * (1 if is_whole else prod(self.n_codes[column + 1 :]))

@@ -16,14 +16,13 @@ from privacy_assets.columns.coding import code_type
 from privacy_assets.engine.protocol import Engine, gather_batches
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.divided_level import (
-    Bucket,
+    BucketRows,
     Division,
     Part,
     Rows,
     bucket_numbers,
     number_tuples,
     rows_per_tuple,
-    rows_within,
     thin,
 )
 from privacy_assets.mpucc.kernels.code_blocks import (
@@ -150,7 +149,8 @@ def _are_same_people(people: NDArray[np.int32], others: NDArray[np.int32]) -> bo
     """Return whether rows have the same people, or none, under numbers in the same order."""
     if not np.array_equal(people < 0, others < 0):
         return False
-    first, second = (np.unique(own, return_inverse=True)[1] for own in (people, others))
+    # The number of each person among those that occur.
+    first, second = (np.cumsum(np.bincount(own + 1) > 0)[own + 1] for own in (people, others))
     return np.array_equal(first, second)
 
 
@@ -172,11 +172,9 @@ class _PutIntoBuckets:
             tasks: list[int] = []
             blobs: list[bytes] = []
             rows, columns = self._read(table)
-            own_rows: dict[tuple[Bucket, ...], NDArray[np.int64] | None] = {}
+            bucket_rows = BucketRows(columns, self.level.n_codes)
             for part in self.level.parts:
-                if part.within not in own_rows:
-                    own_rows = {part.within: rows_within(columns, self.level.n_codes, part.within)}
-                for task, blob in self._of_part(part, rows, columns, own_rows[part.within]):
+                for task, blob in self._of_part(part, rows, columns, bucket_rows.rows(part.within)):
                     tasks.append(task)
                     blobs.append(blob)
             if tasks:
@@ -351,6 +349,7 @@ class DividedSearch(LevelSearch):
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
         self.n_codes = tuple(max(int(n), 1) for n in asked.n_codes)
+        self.bucket_rows = BucketRows(asked.columns, self.n_codes)
         has_people = asked.subjects is not None
         if view is None:
             people = np.full(len(asked.weights), -1, np.int32) if asked.subjects is None else asked.subjects
@@ -369,7 +368,7 @@ class DividedSearch(LevelSearch):
     ) -> Findings:
         """Search all candidates in the tasks of a division."""
         n_synthetic, n_combos = len(self.combo_of_row), len(combos)
-        division = Division(self.asked.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
+        division = Division(self.bucket_rows, combos, self.rows_per_task, self.rows_per_tuple)
         has_people = self.subjects is not None
         level = _Level(
             tuple(division.parts),
@@ -457,14 +456,15 @@ class PlacedTables:
         return View(np.concatenate([own, others]), tuple(map(int, columns)), self.weights, self.people)
 
     def _find(self, table: CodedTable, but: int | None) -> tuple[NDArray[np.int64] | None, int | None]:
-        begin = 0
+        begin, n_positions = 0, max(int(each.positions.max(initial=0)) for each in (table, *self.tables)) + 1
         for place, placed in enumerate(self.tables):
-            order = np.argsort(placed.positions, kind="stable")
-            at = np.searchsorted(placed.positions, table.positions, sorter=order)
-            rows = order[np.minimum(at, placed.n_distinct - 1)]
-            pairs = zip((placed.positions, *placed.codes), (table.positions, *table.codes), strict=True)
-            if place != but and all(np.array_equal(codes[rows], own) for codes, own in pairs):
-                return begin + rows, place
+            if place != but:
+                row_of = np.zeros(n_positions, np.int64)
+                row_of[placed.positions] = np.arange(placed.n_distinct)
+                rows = row_of[table.positions]
+                pairs = zip((placed.positions, *placed.codes), (table.positions, *table.codes), strict=True)
+                if all(np.array_equal(codes[rows], own) for codes, own in pairs):
+                    return begin + rows, place
             begin += placed.n_distinct
         return None, None
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets import assess_mpuccs
-from privacy_assets.mpucc.divided_level import LARGEST_SHARE, Division
-from privacy_assets.mpucc.divided_search import DividedSearch, columns_to_place
+from privacy_assets.mpucc.divided_level import LARGEST_SHARE, BucketRows, Division
+from privacy_assets.mpucc.divided_search import DividedSearch, View, columns_to_place
 from privacy_assets.mpucc.kernels.search import SearchInput, find_mpuccs, search_levels
 from tests.engines import ShufflingEngine
 from tests.examples import examples
@@ -87,10 +87,23 @@ def test_one_value_in_most_rows_does_not_end_in_one_task(n_values, share, record
 def test_large_buckets_are_divided_down_to_whole_combinations():
     columns, n_codes, _, _ = skewed_table(MANY, 0.9)
     combos = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int16)
-    parts = Division(columns, n_codes, combos, 1_000, 10).parts
+    parts = Division(BucketRows(columns, n_codes), combos, 1_000, 10).parts
     assert {len(part.prefix) for part in parts} == {1, 2, 3}
     assert all(part.is_whole == (len(part.prefix) == 3) for part in parts)
     assert [part.prefix for part in parts if part.is_base] == [[0, 1], [0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("people", "changed"),
+    [([0, 0, 1], []), ([4, 4, 6], []), ([0, 1, 1], [1, 2, 3]), ([1, 1, 0], [1, 2, 3]), ([0, 0, -1], [1, 2, 3])],
+)
+def test_people_are_sent_again_unless_only_their_numbers_differ(people, changed):
+    weights = np.ones(4, np.int32)
+    placed = View(np.arange(4), (0,), weights, np.array([-1, 3, 3, 7], np.int32))
+    asked = SearchInput([np.zeros(4, np.uint8)], [1], 1, weights, 1, np.array([-1, *people], np.int32))
+    sent = placed.changed(asked)
+    assert sent.number.tolist() == changed
+    assert sent.person.tolist() == [asked.subjects[row] for row in changed]
 
 
 def people_table(n_people, seed):
