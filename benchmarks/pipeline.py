@@ -266,6 +266,8 @@ def run_step_processes(root: Path, asked: Asked) -> dict[str, tuple[float, float
     import dagster as dg
 
     os.environ[ASKED_VARIABLE] = json.dumps([asked, str(root)])
+    # Python keeps the compiled modules of a package that is installed; otherwise each step would compile them again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     (root / "home").mkdir()
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with dg.DagsterInstance.local_temp(str(root / "home")) as instance:
