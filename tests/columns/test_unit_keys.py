@@ -246,3 +246,31 @@ codes = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, ma
 def test_pairs_that_repeat_are_counted(rows):
     counts = np.array([rows.count(each) for each in set(rows)])
     assert unit_keys._n_pairs(counts) == sum(one == other for one, other in combinations(rows, 2))
+
+
+@pytest.mark.parametrize("people", [None, "many", "many, and one with very many rows", "few"])
+def test_of_a_column_with_few_values_some_rows_are_compared(people, monkeypatch):
+    """All of a person, whose records repeat what they are of."""
+    random = np.random.default_rng(3)
+    station, hour = (own.ravel() for own in np.indices((40, 500)))
+    whose = {
+        "many": station * 125 + hour // 4,
+        "many, and one with very many rows": np.where(station, station * 125 + hour // 4, 0),
+        "few": station,
+    }.get(people)
+    table = pd.DataFrame({"station": station, "hour": hour, "wind": random.integers(0, 30, 20_000)})
+    for name in ("height", "opened", "cost"):
+        table[name] = random.integers(20, 90, 40)[station]
+    expected = {key.column: key for key in unit_keys.find_unit_keys(table, whose)}
+    n_compared = []
+    monkeypatch.setattr(
+        unit_keys, "_numbered", lambda codes, own=unit_keys._numbered: n_compared.append(len(codes)) or own(codes)
+    )
+    monkeypatch.setattr(unit_keys, "MOST_ROWS", 1_000)
+    monkeypatch.setattr(unit_keys, "FEWEST_ROWS", 1_000)
+    found = {key.column: key for key in unit_keys.find_unit_keys(table, whose)}
+    assert found["station"] == expected["station"]
+    assert expected["station"].facts
+    assert expected["station"].halves == ("hour",)
+    assert expected["station"].is_coarser == (people is not None and people != "few")
+    assert max(n_compared) < 6_000
