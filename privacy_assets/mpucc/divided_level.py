@@ -75,7 +75,10 @@ def bucket_numbers(codes: NDArray[Any], n_codes: int, n_buckets: int) -> NDArray
 
 
 class BucketRows:
-    """The rows in buckets, and how many of them have each code: counted once, for all levels of a search."""
+    """The rows in buckets, and how many of them have each code; of all rows counted once, for all levels of a search.
+
+    Only what belongs to the last buckets asked for, and to those that contain them, is kept.
+    """
 
     def __init__(self, columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> None:
         self.columns, self.n_codes = columns, [max(int(n), 1) for n in n_codes]
@@ -99,8 +102,8 @@ class BucketRows:
         return self._counts[within, column]
 
     def release(self) -> None:
-        """Release the rows, not how many have each code."""
-        self._rows = {}
+        """Release the rows, and how many of those in buckets have each code."""
+        self._keep(())
 
     def _rows_and_others(self, within: tuple[Bucket, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows in all of the buckets, and those in all before the last one but not in it."""
@@ -109,10 +112,14 @@ class BucketRows:
             codes = self.columns[column] if before is None else self.columns[column][before]
             is_within = bucket_numbers(codes, self.n_codes[column], n_buckets) == number
             rows, others = np.flatnonzero(is_within), np.flatnonzero(~is_within)
-            # Only the rows of buckets that contain these are kept.
-            self._rows = {known: pair for known, pair in self._rows.items() if known == within[: len(known)]}
+            self._keep(within)
             self._rows[within] = (rows, others) if before is None else (before[rows], before[others])
         return self._rows[within]
+
+    def _keep(self, within: tuple[Bucket, ...]) -> None:
+        """Release everything but what belongs to buckets that contain these."""
+        self._rows = {own: rows for own, rows in self._rows.items() if own == within[: len(own)]}
+        self._counts = {key: counts for key, counts in self._counts.items() if key[0] == within[: len(key[0])]}
 
 
 class Division:

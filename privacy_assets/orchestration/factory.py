@@ -105,6 +105,11 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     objects = ObjectStore.at(asked.release_path, "release_path") if is_in_store(asked.release_path) else None
     here = asked.release_path if objects is None else objects.local_record(Path(private))
     released = str(local_path(here, "release_path").absolute())
+    if objects is not None and getattr(asked.engine, "writes_releases", False):
+        raise InvalidSettingError(
+            "The engine has `writes_releases`, and `release_path` is an object store. Expected a directory that the "
+            "executors see under the same absolute path; or leave out `writes_releases`."
+        )
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
     _require_key_elsewhere(asked.signing, released)

@@ -15,7 +15,7 @@ import pandas as pd
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.related import RelatedTables
-from privacy_assets.errors import EngineError
+from privacy_assets.errors import EngineError, InvalidTableError
 from privacy_assets.release.manifest import read_manifest, table_files
 from privacy_assets.release.received_files import open_regular
 from privacy_assets.release.released_csv import write_csv
@@ -137,6 +137,7 @@ def _written_by(
     """Hand the file of a stored table over, next to the directory, and have each file of the data written by a task."""
     from privacy_assets.engine.tasks import tasks_on
 
+    directory = directory.absolute()
     n_parts = max(-(-len(table) // rows_per_part), 1)
     require_few_parts(n_parts, rows_per_part)
     path = directory / f"{stage}.parquet"
@@ -156,11 +157,15 @@ def _written_by(
             f"The executors do not see {str(directory.parent)!r} as this process does. Nothing was released. Expected "
             "a directory of releases that they see under the same absolute path; or switch off `writes_releases`."
         )
+    for answer in answers:
+        if answer["refused"]:
+            raise InvalidTableError(answer["refused"])
     problems = sorted({answer["problem"] for answer in answers} - {""})
     if problems:
         raise EngineError(
             f"The executors could not write the files of the release: {', '.join(problems)}. Nothing was released. "
-            "Expected that they run as the user of this process, and have space in the directory of releases."
+            "Expected that they run as the user of this process, with enough space and memory; of other errors, only "
+            "the kind is shown."
         )
     found: dict[str, Any] = {"csv": answers[-1]["csv"]} if "csv" in formats else {}
     if n_parts > 1:
@@ -174,7 +179,8 @@ def _written_by(
 class _WriteFile:
     """Writes a file where a worker sees the rows: the table, or a part of it; after these, the CSV file.
 
-    It answers with the entry of the CSV file, and a problem; None if it does not see the rows.
+    It answers with the entry of the CSV file, why the table was refused, or a problem; None if it does not see the
+    rows.
     """
 
     rows: Path
@@ -184,7 +190,7 @@ class _WriteFile:
     rows_per_part: int
 
     def __call__(self, number: int) -> dict[str, Any] | None:
-        described, problem = {}, ""
+        described, refused, problem = {}, "", ""
         # Another attempt may write the same file at the same time.
         temporary = self.rows.parent / f"{number}-{uuid.uuid4().hex}"
         try:
@@ -207,11 +213,12 @@ class _WriteFile:
             temporary.replace(path)
         except FileNotFoundError:
             return None
-        except MemoryError:
-            raise
+        except InvalidTableError as error:
+            refused = str(error)
         except Exception as error:  # noqa: BLE001 - the worker would log the text of the error, which may quote values
-            problem = getattr(error, "strerror", None) or class_name(type(error))
+            number_of_error = getattr(error, "errno", None)
+            problem = os.strerror(number_of_error) if number_of_error else class_name(type(error))
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        return {"csv": described, "problem": problem}
+        return {"csv": described, "refused": refused, "problem": problem}

@@ -19,7 +19,8 @@ ROWS_PER_PART = 2**24
 """Rows of a part by default; smaller tables are one file."""
 MOST_PARTS = 900
 """A received release with more files than this is not read."""
-ROWS_PER_WRITE = 2**20
+ROWS_PER_GROUP = 2**18
+"""Rows of a row group, whatever the frames in which they arrive, so that the file depends on its rows alone."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +112,22 @@ class _Rows:
 
     def write(self, file: BinaryIO, n_rows: int) -> None:
         """Write the next rows as a Parquet file."""
+        stop = self.n_taken + n_rows
         with pq.ParquetWriter(file, self._schema) as writer:
-            n_left = n_rows
-            while n_left and self.has_more:
-                assert self._left is not None  # noqa: S101 - has_more
-                rows = self._left.slice(0, min(n_left, ROWS_PER_WRITE))
-                writer.write_batch(rows)
-                self._found.update(rows)
-                self.n_taken, n_left = self.n_taken + rows.num_rows, n_left - rows.num_rows
-                rest = self._left.slice(rows.num_rows)
-                self._left = rest if rest.num_rows else None
+            while self.n_taken < stop and self.has_more:
+                group = pa.Table.from_batches(self._take(min(stop - self.n_taken, ROWS_PER_GROUP)))
+                writer.write_table(group.combine_chunks())
+
+    def _take(self, n_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield this many of the next rows, or all that remain."""
+        stop = self.n_taken + n_rows
+        while self.n_taken < stop and self.has_more:
+            assert self._left is not None  # noqa: S101 - has_more
+            rows, rest = self._left.slice(0, stop - self.n_taken), self._left.slice(stop - self.n_taken)
+            self._found.update(rows)
+            self.n_taken += rows.num_rows
+            self._left = rest if rest.num_rows else None
+            yield rows
 
     def _batch(self, frame: pd.DataFrame) -> pa.RecordBatch:
         """Convert a frame to the common schema, with categories as their values."""

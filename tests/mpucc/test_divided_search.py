@@ -87,7 +87,11 @@ def test_one_value_in_most_rows_does_not_end_in_one_task(n_values, share, record
 def test_large_buckets_are_divided_down_to_whole_combinations():
     columns, n_codes, _, _ = skewed_table(MANY, 0.9)
     combos = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int16)
-    parts = Division(BucketRows(columns, n_codes), combos, 1_000, 10).parts
+    rows = BucketRows(columns, n_codes)
+    parts = Division(rows, combos, 1_000, 10).parts
+    # What was counted in buckets would take more memory than the table.
+    assert {within for within, _ in rows._counts} == {()}
+    assert rows._rows == {}
     assert {len(part.prefix) for part in parts} == {1, 2, 3}
     assert all(part.is_whole == (len(part.prefix) == 3) for part in parts)
     assert [part.prefix for part in parts if part.is_base] == [[0, 1], [0, 2], [1, 2]]

@@ -8,6 +8,7 @@ import pytest
 
 from privacy_assets import verify_release
 from privacy_assets.cli import main
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.settings.sources import TableFile
@@ -206,3 +207,9 @@ def test_an_address_that_cannot_be_used_is_refused_when_definitions_are_built(pr
         project.definitions(release_path=address)
     assert "SECRET" not in str(raised.value)
     assert not project.private.exists()
+
+
+def test_executors_write_no_release_in_an_object_store(project):
+    engine = SparkEngine(remote="sc://host", writes_releases=True)
+    with pytest.raises(InvalidSettingError, match="`writes_releases`, and `release_path` is an object store"):
+        project.definitions(release_path="s3://bucket/releases", engine=engine)

@@ -1,5 +1,6 @@
 """The tasks of an engine write the files of a release that one process writes."""
 
+import datetime
 import errno
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from privacy_assets import EngineError, InvalidTableError, LocalEngine, verify_release
 from privacy_assets.release import written_data
 from privacy_assets.release.files import write_release
-from privacy_assets.release.written_data import _WriteFile
+from privacy_assets.release.written_data import _WriteFile, write_data
 from privacy_assets.storage import durable_files, parquet_parts
 from privacy_assets.storage import table as table_module
 from privacy_assets.storage.fingerprint import fingerprint
@@ -36,7 +37,9 @@ OF_ROWS = replace(RECORD, columns=[{"column": name, "role": "sensitive"} for nam
 @pytest.fixture
 def table(tmp_path, monkeypatch):
     monkeypatch.setattr(table_module, "ROWS_PER_BATCH", 100)
-    return store((ROWS.iloc[begin : begin + 100] for begin in range(0, N_ROWS, 100)), tmp_path)
+    monkeypatch.setattr(parquet_parts, "ROWS_PER_GROUP", 100)
+    # Row groups of an anonymized table are no multiples of a batch.
+    return store((ROWS.iloc[begin : begin + 30] for begin in range(0, N_ROWS, 30)), tmp_path)
 
 
 def write(directory, table, engine=ONE_TASK_EACH, rows_per_part=1_000):
@@ -105,6 +108,32 @@ def test_executors_that_do_not_see_the_directory_are_refused(tmp_path, table, se
 
     monkeypatch.setattr(_WriteFile, "__call__", elsewhere)
     refused(tmp_path, table, EngineError, "do not see .*releases' as this process does. Nothing was released")
+
+
+def test_a_table_that_cannot_be_written_is_refused_as_by_one_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_module, "ROWS_PER_BATCH", 10)
+    rows = pd.DataFrame({"day": [None] * 10 + [datetime.date(2024, 1, 1)] * 10})
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    table = table_module.StoredTable([(tmp_path / "rows.parquet").open("rb")])
+    for engine in (None, ONE_TASK_EACH):
+        (tmp_path / str(engine)).mkdir()
+        with pytest.raises(InvalidTableError, match="Parts of the released table have different columns or types"):
+            write_data(tmp_path / str(engine), table, "synthetic", ("parquet",), 9, engine)
+
+
+def test_of_other_errors_the_kind_is_said(tmp_path, table, monkeypatch):
+    call = _WriteFile.__call__
+
+    def fails(*_):
+        raise ValueError("SentinelCELL")
+
+    def of_csv(task, number):
+        with monkeypatch.context() as patched:
+            patched.setattr(written_data, "_write_csv", fails)
+            return call(task, number)
+
+    monkeypatch.setattr(_WriteFile, "__call__", of_csv)
+    refused(tmp_path, table, EngineError, r"could not write the files of the release: ValueError\. Nothing was")
 
 
 @pytest.mark.parametrize("number", [0, 3, 11])
