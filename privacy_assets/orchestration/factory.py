@@ -11,6 +11,7 @@ import dagster as dg
 
 from privacy_assets.contract.rule_violations import RULES
 from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
     generalized_asset,
@@ -105,15 +106,15 @@ def build_release_definitions(asked: Release) -> dg.Definitions:
     objects = ObjectStore.at(asked.release_path, "release_path") if is_in_store(asked.release_path) else None
     here = asked.release_path if objects is None else objects.local_record(Path(private))
     released = str(local_path(here, "release_path").absolute())
-    if objects is not None and getattr(asked.engine, "writes_releases", False):
-        raise InvalidSettingError(
-            "The engine has `writes_releases`, and `release_path` is an object store. Expected a directory that the "
-            "executors see under the same absolute path; or leave out `writes_releases`."
-        )
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
     _require_key_elsewhere(asked.signing, released)
     release = ReleaseSettings.of(asked)
+    if objects is not None and isinstance(release.engine, SparkEngine) and release.engine.writes_releases:
+        raise InvalidSettingError(
+            "The engine has `writes_releases`, and `release_path` is an object store. Expected a directory that the "
+            "executors see under the same absolute path; or leave out `writes_releases`."
+        )
     if release.undeclared:
         logger.warning("The release %r will wait: %s.", release.name, release.undeclared)
     for stage, each in release.sources.items():
