@@ -130,9 +130,7 @@ def run(folder: Path, rows: pd.DataFrame, server: Server) -> tuple[Project, Any,
     project.write_tables()
     rows.to_parquet(folder / "data" / "people.parquet", index=False)
     (folder / "staging").mkdir(exist_ok=True)
-    engine = SparkEngine(
-        remote=server.address, rows_per_task=50, staging=str(folder / "staging"), writes_releases=True
-    )
+    engine = SparkEngine(remote=server.address, rows_per_task=50, staging=str(folder / "staging"), writes_releases=True)
     made = both_sides(
         project,
         engine,
