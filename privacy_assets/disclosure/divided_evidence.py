@@ -47,6 +47,7 @@ from privacy_assets.disclosure.nearest_evidence import (
     closest_in,
     n_closest_of,
     relative_distance,
+    row_blocks,
     rows_of_people,
 )
 from privacy_assets.disclosure.placed import Placed
@@ -94,8 +95,9 @@ def gather_divided(records: PooledRecords, attack: Attack, workers: Workers, who
     found = {row["key"]: _unpacked(row["arrays"]) for row in placed.engine.collect(made).to_pylist()}
     nearest, of_sets = found.pop(NEAREST), [found[key] for key in sorted(found)]
     guesses = Guesses(*(nearest[name] for name in Guesses._fields))
-    candidates = closest.compared(records.exact.synthetic, nearest["places"])
-    raise_closeness(nearest["whose"], candidates, closest.grids, closeness)
+    for rows in row_blocks(len(nearest["places"])):
+        candidates = closest.compared(records.exact.synthetic, nearest["places"][rows])
+        raise_closeness(nearest["whose"][rows], candidates, closest.grids, closeness)
     matches, linked = np.concatenate([own["matches"] for own in of_sets]), np.zeros(len(attack.rows), np.uint8)
     workers.run("linking", len(linked), link, matches, columns_as_bits(attack, len(records.columns)), linked)
     evidence = {

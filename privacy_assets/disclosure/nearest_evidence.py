@@ -47,7 +47,7 @@ def guess_from_nearest(
     needed, binned = Distances(records, attack), records.binned
     real, values = needed.codes.real.take(attack.rows), binned.real.take(attack.rows)
     n_scored, found = len(attack.rows), Guesses.none(len(attack.rows), len(records.columns))
-    blocks = list(_blocks(records.n_synthetic))
+    blocks = list(row_blocks(records.n_synthetic))
     workers.begin("guessing", n_scored * len(blocks))
     columns = records.is_number, needed.is_known, needed.unit, values
     for rows in blocks:
@@ -57,7 +57,7 @@ def guess_from_nearest(
         return {"guessed": found.guessed}
 
     def distance(stage: str, real: NDArray[Any], others: Codes, owners: NDArray[np.int32]) -> NDArray[np.int64]:
-        blocks, found = list(_blocks(others.n_records)), np.full(n_scored, LARGEST_DISTANCE, np.int64)
+        blocks, found = list(row_blocks(others.n_records)), np.full(n_scored, LARGEST_DISTANCE, np.int64)
         workers.begin(stage, n_scored * len(blocks))
         for rows in blocks:
             block = others.take(rows), records.is_number, needed.unit
@@ -154,7 +154,7 @@ def find_closest_records(
     records: PooledRecords, attack: Attack, workers: Workers, _: Evidence | None = None
 ) -> Evidence:
     """Return the ``closeness`` of the closest synthetic record, of shape (n_scored,), and how many count as closest."""
-    needed, blocks = Closest(records, attack.rows), list(_blocks(records.n_synthetic))
+    needed, blocks = Closest(records, attack.rows), list(row_blocks(records.n_synthetic))
     workers.begin("near copies", len(attack.rows) * len(blocks))
     return {"closeness": closest_in(records, needed, blocks, workers), "n_closest": n_closest_of(records, attack)}
 
@@ -212,5 +212,6 @@ class Guesses(NamedTuple):
         return np.ascontiguousarray((self.n_right / self.n_nearest).T)
 
 
-def _blocks(n_records: int) -> Iterator[slice]:
+def row_blocks(n_records: int) -> Iterator[slice]:
+    """Return the places of the records that are compared at once."""
     return (slice(begin, min(begin + ROWS_AT_ONCE, n_records)) for begin in range(0, n_records, ROWS_AT_ONCE))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.disclosure import divided_evidence
+from privacy_assets.disclosure import divided_evidence, nearest_evidence
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.divided_evidence import placed_by
 from privacy_assets.disclosure.examination import attack_on
@@ -48,7 +48,9 @@ def test_any_tables_have_the_same_evidence(data):
     known = data.draw(st.lists(st.sampled_from(range(n_columns)), min_size=1, unique=True).map(sorted))
     attack = Attack(np.array(known), data.draw(st.integers(1, 3)), np.arange(records.n_real))
     engine = ShufflingEngine(rows_per_task=1, rows_per_batch=data.draw(st.integers(1, 9)), seed=seed)
-    require_same_evidence(records, attack, engine)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(nearest_evidence, "ROWS_AT_ONCE", data.draw(st.integers(1, 9)))
+        require_same_evidence(records, attack, engine)
 
 
 @pytest.fixture
