@@ -45,7 +45,7 @@ MOST_CELLS: Final = 50_000_000
 """Rows times pairs of columns that are compared; wide tables are compared on fewer rows, down to 4,000."""
 FEWEST_DRAWN: Final = 50
 TIMES_OF_FEW: Final = 4
-"""Times as many rows of columns with so few values, whose repeats a sample of rows has, too."""
+"""Times as many rows that are compared at most, also of a column whose few values have more of them."""
 MOST_PAIRS: Final = 20_000
 """Pairs of columns that are compared; in tables with more, each key is compared with some of the other columns."""
 FEWEST_COMPARED: Final = 20
@@ -108,8 +108,8 @@ def find_unit_keys(
     others = {name: varied[name].codes for name in compared}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
     n_rows = max((len(own.codes) for own in read.values()), default=0)
-    numbers = _draw_rows(people, n_rows, TIMES_OF_FEW * most_rows)
-    found = [_unit_key(each, others, kinds, people, most_rows, numbers) for each in candidates_of(varied, settled)]
+    thresholds = _thresholds(people, n_rows, TIMES_OF_FEW * most_rows)
+    found = [_unit_key(each, others, kinds, people, most_rows, thresholds) for each in candidates_of(varied, settled)]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
     best_made = {each.column: each for each in reversed(found) if each.made_by}
     return (
@@ -122,16 +122,19 @@ def _strength(key: UnitKey) -> int:
     return len(key.facts) + 2 * bool(key.halves)
 
 
-def _draw_rows(people: Codes | None, n_rows: int, most: int) -> NDArray[np.float32]:
-    """Return numbers below 1, of which the rows below a share are drawn: all of a person, unless they are very many."""
+def _thresholds(people: Codes | None, n_rows: int, most: int) -> NDArray[np.float32]:
+    """Return from which share of drawn rows on each row is one of them: with all of its person, unless they are many.
+
+    At most about ``most`` rows are going to be drawn.
+    """
     random = np.random.default_rng(0)
     if people is None:
         return random.random(n_rows, np.float32)
     n_of_person = np.bincount(people)
-    numbers = random.random(len(n_of_person), np.float32)[people]
+    thresholds = random.random(len(n_of_person), np.float32)[people]
     has_many = (n_of_person * FEWEST_DRAWN > most)[people]
-    numbers[has_many] = random.random(np.count_nonzero(has_many), np.float32)
-    return numbers
+    thresholds[has_many] = random.random(np.count_nonzero(has_many), np.float32)
+    return thresholds
 
 
 def _unit_key(
@@ -140,7 +143,7 @@ def _unit_key(
     kinds: dict[str, Any],
     people: Codes | None,
     most_rows: int,
-    numbers: NDArray[np.float32],
+    thresholds: NDArray[np.float32],
 ) -> UnitKey:
     random, column = np.random.default_rng(0), candidate.codes
     most_runs = MOST_RUNS_OF_PARTS if candidate.is_part else MOST_RUNS
@@ -152,7 +155,7 @@ def _unit_key(
         is_drawn[random.permutation(n_values)[n_drawn:]] = False
     drawn = np.flatnonzero(is_drawn[column])
     if len(drawn) > TIMES_OF_FEW * most_rows:
-        drawn = drawn[numbers[drawn] < TIMES_OF_FEW * most_rows / len(drawn)]
+        drawn = drawn[thresholds[drawn] < TIMES_OF_FEW * most_rows / len(drawn)]
     key = _numbered(column[drawn])
     held, halves, names = {}, [], []
     apart = {name: _numbered(others[name][drawn]) for name in candidate.apart if name in others}

@@ -93,7 +93,8 @@ def write_table(path: Path, table: Table, rows_per_part: int) -> dict[str, Any]:
         write_file(path, partial(_write_whole, table), RELEASED_FILE_MODE)
         return {}
     path.mkdir(PRIVATE_DIRECTORY_MODE)
-    written = write_parts(path, _frames(table), rows_per_part, RELEASED_FILE_MODE, _schema_of_parts(table))
+    frames, schema = _frames(table), _schema_of_parts(table)
+    written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema, with_fingerprint=False)
     return {"parts": {"rows_per_part": rows_per_part, "rows": list(written.rows)}}
 
 

@@ -25,7 +25,7 @@ ROWS_PER_GROUP = 2**18
 
 @dataclass(frozen=True)
 class WrittenParts:
-    """Parts as written: their names, the rows of each, and the fingerprint of all rows."""
+    """Parts as written: their names, the rows of each, and the fingerprint of all rows, if it was asked for."""
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
@@ -43,6 +43,8 @@ def write_parts(
     rows_per_part: int,
     mode: int = PRIVATE_FILE_MODE,
     schema: pa.Schema | None = None,
+    *,
+    with_fingerprint: bool = True,
 ) -> WrittenParts:
     """Write a table that arrives in frames as Parquet files of ``rows_per_part`` rows, the last with the rest.
 
@@ -54,7 +56,7 @@ def write_parts(
     InvalidTableError
         If there are no rows, there would be more than `MOST_PARTS` parts, or frames have different columns or types.
     """
-    rows = _Rows(iter(frames), schema)
+    rows = _Rows(iter(frames), schema, with_fingerprint=with_fingerprint)
     names: list[str] = []
     counts: list[int] = []
     while rows.has_more:
@@ -69,7 +71,7 @@ def write_parts(
 
 def write_part(file: BinaryIO, frames: Iterable[pd.DataFrame], rows_per_part: int, schema: pa.Schema) -> None:
     """Write one of the parts of `write_parts`, whose rows these frames have."""
-    _Rows(iter(frames), schema).write(file, rows_per_part)
+    _Rows(iter(frames), schema, with_fingerprint=False).write(file, rows_per_part)
 
 
 def require_few_parts(n_parts: int, rows_per_part: int) -> None:
@@ -84,7 +86,7 @@ def require_few_parts(n_parts: int, rows_per_part: int) -> None:
 class _Rows:
     """The rows of frames, as batches with one schema."""
 
-    def __init__(self, frames: Iterator[pd.DataFrame], schema: pa.Schema | None) -> None:
+    def __init__(self, frames: Iterator[pd.DataFrame], schema: pa.Schema | None, *, with_fingerprint: bool) -> None:
         self._frames = frames
         self._left: pa.RecordBatch | None = None
         self.n_taken = 0
@@ -92,7 +94,7 @@ class _Rows:
         if first is None:
             raise InvalidTableError("The table has no rows. Expected at least one. Nothing was released.")
         self._schema = schema_of(first) if schema is None else schema
-        self._found = BatchFingerprint(self._schema)
+        self._found = BatchFingerprint(self._schema) if with_fingerprint else None
         self._left = self._batch(first)
 
     @property
@@ -107,8 +109,8 @@ class _Rows:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the rows that were taken."""
-        return self._found.hexdigest()
+        """The fingerprint of the rows that were taken; empty if it was not asked for."""
+        return "" if self._found is None else self._found.hexdigest()
 
     def write(self, file: BinaryIO, n_rows: int) -> None:
         """Write the next rows as a Parquet file."""
@@ -124,7 +126,8 @@ class _Rows:
         while self.n_taken < stop and self.has_more:
             assert self._left is not None  # noqa: S101 - has_more
             rows, rest = self._left.slice(0, stop - self.n_taken), self._left.slice(stop - self.n_taken)
-            self._found.update(rows)
+            if self._found is not None:
+                self._found.update(rows)
             self.n_taken += rows.num_rows
             self._left = rest if rest.num_rows else None
             yield rows

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -62,11 +62,9 @@ def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str)
             yield opened
 
 
-@contextmanager
-def engine_that_writes(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Iterator[Engine | None]:
+def engine_that_writes(
+    engine: LocalEngine | SparkEngine, release: str, stage: str
+) -> AbstractContextManager[Engine | None]:
     """Yield the engine whose executors write the files of a release; None if this process does."""
-    if isinstance(engine, SparkEngine) and engine.writes_releases:
-        with engine_of_stage(engine, release, stage) as opened:
-            yield opened
-    else:
-        yield None
+    is_asked = isinstance(engine, SparkEngine) and engine.writes_releases
+    return engine_of_stage(engine, release, stage) if is_asked else nullcontext()
