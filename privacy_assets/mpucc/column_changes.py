@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from decimal import Decimal
 from math import inf
@@ -17,6 +18,7 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.divided_search import PlacedTables, placed_tables
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.pictures import shares_by_column
 from privacy_assets.mpucc.preprocess import PreprocessedTables
@@ -149,16 +151,23 @@ def measure_column_changes(
     if engine is not None and n_rows <= (engine.rows_per_task or n_rows):
         engine = None
 
-    def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> RepeatedSearch:
+    @contextmanager
+    def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> Iterator[RepeatedSearch]:
         places = [tables.columns.index(column) for column in columns]
-        return RepeatedSearch(tables, places, settings, n_used, progress, engine)
+        with placed_tables(engine, [tables.synthetic, tables.original]) as placed:
+            assert placed is None or isinstance(placed, PlacedTables)  # noqa: S101 - the engine divides the work
+            yield RepeatedSearch(tables, places, settings, n_used, progress, placed)
 
-    repeated = repeat(tables, [column for column, _ in driving])
+    before = assessment.scores["identification_rate"]
     singles = [(column, share, change) for column, share in driving for change in _changes(tables, column)]
-    measured = [
-        _Measured((column,), each.name, (each,), share, _scores_after(repeated, column, each, number < most_searches))
-        for number, (column, share, each) in enumerate(singles)
-    ]
+    with repeat(tables, [column for column, _ in driving]) as repeated:
+        measured = [
+            _Measured((column,), each.name, (each,), share, _scores_after(repeated, column, each, n < most_searches))
+            for n, (column, share, each) in enumerate(singles)
+        ]
+        if draws and driving:
+            place = tables.columns.index(driving[0][0])
+            before = repeated.scores_after(place, np.arange(tables.n_codes[place]))["identification_rate"]
     n_changes = len(measured)
     if pairs and len(tables.columns) > 2:
         for kind in dict.fromkeys(each.change for each in measured):
@@ -166,10 +175,6 @@ def measure_column_changes(
             if n_changes < most_searches:
                 measured += _best_pair(tables, own, assessment, repeat, most_searches - n_changes)
             n_changes += len(own) - 1
-    before = assessment.scores["identification_rate"]
-    if draws and driving:
-        place = tables.columns.index(driving[0][0])
-        before = repeated.scores_after(place, np.arange(tables.n_codes[place]))["identification_rate"]
     rows = [each.row(before) for each in measured]
     figures = dict.fromkeys(("share_of_identified", *CHANGE_COLUMNS[4:]), "float64")
     table = pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})
@@ -181,7 +186,7 @@ def _best_pair(
     tables: PreprocessedTables,
     singles: list[_Measured],
     assessment: MpuccAssessment,
-    repeat: Callable[[PreprocessedTables, Sequence[str]], RepeatedSearch],
+    repeat: Callable[[PreprocessedTables, Sequence[str]], AbstractContextManager[RepeatedSearch]],
     most_searches: int,
 ) -> list[_Measured]:
     """Add each other change to the one that helps most, and return the best pair; empty if there is no other."""
@@ -189,14 +194,14 @@ def _best_pair(
     (column,), (change,) = first.columns, first.changes
     changed = changed_tables(tables, tables.columns.index(column), change.new_codes)
     others = [each for each in singles if each is not first][:most_searches]
-    repeated = repeat(changed, [each.columns[0] for each in others])
     found = []
     n_with = Counter(assessment.details["field_combo"].tolist())
-    for other in others:
-        left = _scores_after(repeated, other.columns[0], other.changes[0])
-        both = (column, other.columns[0])
-        share = sum(n for combo, n in n_with.items() if not set(both).isdisjoint(combo)) / n_with.total()
-        found.append(_Measured(both, f"both {first.change}", (change, other.changes[0]), share, left))
+    with repeat(changed, [each.columns[0] for each in others]) as repeated:
+        for other in others:
+            left = _scores_after(repeated, other.columns[0], other.changes[0])
+            both = (column, other.columns[0])
+            share = sum(n for combo, n in n_with.items() if not set(both).isdisjoint(combo)) / n_with.total()
+            found.append(_Measured(both, f"both {first.change}", (change, other.changes[0]), share, left))
     return sorted(found, key=_rate)[:1]
 
 

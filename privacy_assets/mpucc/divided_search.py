@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from privacy_assets.engine.protocol import Engine, gather_batches
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.divided_level import (
     BucketRows,
+    Buckets,
     Division,
     Part,
     Rows,
@@ -126,13 +127,34 @@ class Changed(NamedTuple):
         return rows._replace(weight=weight, person=person)
 
 
+class Recoded(NamedTuple):
+    """A placed column with other codes: the new code of each."""
+
+    column: int
+    new_codes: NDArray[np.unsignedinteger[Any]]
+
+
 class View(NamedTuple):
-    """The placed rows and columns of a search, in its order; weights and people of all placed rows."""
+    """The placed rows and columns of a search, in its order; weights and people of all placed rows.
+
+    The rows are sent in ``n_blobs`` blobs. One column may have other codes than were placed. ``known`` are the buckets
+    of all placed rows that earlier searches found.
+    """
 
     rows: NDArray[np.int64]
     columns: tuple[int, ...]
     weights: NDArray[np.int32]
     people: NDArray[np.int32]
+    n_blobs: int
+    recoded: Recoded | None = None
+    known: dict[Hashable, Buckets] | None = None
+
+    def bucket_rows(self, columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> BucketRows:
+        """Return the rows in buckets of a search, which has its own numbers of the rows."""
+        recoded = None if self.recoded is None else self.recoded.column
+        # A column with other codes has a name that no other search has.
+        names = [object() if c == recoded else c for c in self.columns]
+        return BucketRows(columns, n_codes, names, self.known if len(self.rows) == len(self.weights) else None)
 
     def changed(self, asked: SearchInput) -> Changed:
         """Return the rows with another weight or person than in the search; people may be numbered differently."""
@@ -147,6 +169,8 @@ class View(NamedTuple):
 
 def _are_same_people(people: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
     """Return whether rows have the same people, or none, under numbers in the same order."""
+    if np.array_equal(people, others):
+        return True
     if not np.array_equal(people < 0, others < 0):
         return False
     # The number of each person among those that occur.
@@ -166,6 +190,7 @@ class _PutIntoBuckets:
     sides: NDArray[np.uint8]
     columns: tuple[int, ...]
     changed: Changed
+    recoded: Recoded | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in gather_batches(batches, ROWS_PER_BLOB):
@@ -189,10 +214,11 @@ class _PutIntoBuckets:
         weight = table.column("weight").to_numpy()[searched]
         rows = self.changed.applied_to(Rows(number[searched], side[searched], weight, person))
         order = _by_side(rows.side, rows.number, has_people=self.level.has_people)
-        columns = [
-            table.column(f"c{c}").to_numpy()[searched[order]].astype(code_type(n), copy=False)
-            for c, n in zip(self.columns, self.level.n_codes, strict=True)
-        ]
+        columns = []
+        for c, n in zip(self.columns, self.level.n_codes, strict=True):
+            codes = table.column(f"c{c}").to_numpy()[searched[order]]
+            codes = self.recoded.new_codes[codes] if self.recoded is not None and self.recoded.column == c else codes
+            columns.append(codes.astype(code_type(n), copy=False))
         return rows.take(order), columns
 
     def _of_part(
@@ -338,6 +364,12 @@ class _CountGathered:
         yield pa.record_batch([pa.array([n_blobs], pa.int64())], schema=COUNT)
 
 
+def count_blobs(engine: Engine, batches: Any) -> int:
+    """Count the blobs in which the tasks of an engine send rows that were placed."""
+    counted = engine.collect(engine.map(batches, _CountGathered(), COUNT))
+    return int(counted.column("n_blobs").to_numpy().sum())
+
+
 class DividedSearch(LevelSearch):
     """A search whose levels are searched by the tasks of an engine; counts what these received.
 
@@ -349,17 +381,16 @@ class DividedSearch(LevelSearch):
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
         self.n_codes = tuple(max(int(n), 1) for n in asked.n_codes)
-        self.bucket_rows = BucketRows(asked.columns, self.n_codes)
         has_people = asked.subjects is not None
         if view is None:
             people = np.full(len(asked.weights), -1, np.int32) if asked.subjects is None else asked.subjects
-            view = View(np.arange(len(asked.weights)), tuple(range(self.n_columns)), asked.weights, people)
+            rows, columns = np.arange(len(asked.weights)), tuple(range(self.n_columns))
+            view = View(rows, columns, asked.weights, people, count_blobs(engine, batches))
         self.view, self.changed = view, view.changed(asked)
+        self.bucket_rows = view.bucket_rows(asked.columns, self.n_codes)
         self.search_row = np.full(len(view.weights), -1)
         self.search_row[view.rows] = np.arange(len(view.rows))
-        counted = engine.collect(engine.map(batches, _CountGathered(), COUNT))
-        n_blobs = int(counted.column("n_blobs").to_numpy().sum())
-        self.rows_per_tuple = rows_per_tuple(n_blobs, self.most_records, has_people)
+        self.rows_per_tuple = rows_per_tuple(view.n_blobs, self.most_records, has_people)
         self.n_tasks = self.largest_task = self.n_bytes_sent = 0
         self.n_unique: list[NDArray[np.int64]] = []
 
@@ -382,7 +413,7 @@ class DividedSearch(LevelSearch):
         sides[self.view.rows] = np.where(np.arange(len(self.weights)) < n_synthetic, 1, 2)
         sides[self.view.rows[open_rows]] = 0
         packed = np.bitwise_or.reduce(sides.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8), axis=1)
-        put = _PutIntoBuckets(level, packed, self.view.columns, self.changed)
+        put = _PutIntoBuckets(level, packed, self.view.columns, self.changed, self.view.recoded)
         search = _SearchBucket(level, combos, is_skipped, self.asked.alpha is None)
         engine = self.engine
         found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
@@ -439,30 +470,51 @@ def columns_to_place(
 
 @dataclass(frozen=True)
 class PlacedTables:
-    """Tables that an engine has, so that searches of their rows, or of some of them, hand over nothing."""
+    """Tables that an engine has, so that searches of their rows, or of some of them, hand over nothing.
+
+    ``columns`` are those that were placed for the columns of the tables, one of them with other codes if ``recoded``.
+    """
 
     engine: Engine
     batches: Any
     tables: Sequence[CodedTable]
     weights: NDArray[np.int32]
     people: NDArray[np.int32]
+    n_blobs: int
+    columns: tuple[int, ...]
+    recoded: Recoded | None = None
+    known: dict[Hashable, Buckets] = field(default_factory=dict)
 
-    def view(self, synthetic: CodedTable, other: CodedTable, columns: Sequence[int]) -> View | None:
+    def without(self, place: int, tables: Sequence[CodedTable]) -> PlacedTables:
+        """Return the tables without a column."""
+        return replace(self, tables=tables, columns=(*self.columns[:place], *self.columns[place + 1 :]))
+
+    def with_codes(
+        self, place: int, new_codes: NDArray[np.unsignedinteger[Any]], tables: Sequence[CodedTable]
+    ) -> PlacedTables:
+        """Return the tables with the new code of each code of a column."""
+        return replace(self, tables=tables, recoded=Recoded(self.columns[place], new_codes))
+
+    def view(self, synthetic: CodedTable, other: CodedTable, order: Sequence[int]) -> View | None:
         """Return the rows of two tables; None unless each has its rows in another placed table."""
         own, place = self._find(synthetic, None)
         others, _ = self._find(other, place)
         if own is None or others is None:
             return None
-        return View(np.concatenate([own, others]), tuple(map(int, columns)), self.weights, self.people)
+        columns = tuple(self.columns[place] for place in order)
+        rows = np.concatenate([own, others])
+        return View(rows, columns, self.weights, self.people, self.n_blobs, self.recoded, self.known)
 
     def _find(self, table: CodedTable, but: int | None) -> tuple[NDArray[np.int64] | None, int | None]:
         begin, n_positions = 0, max(int(each.positions.max(initial=0)) for each in (table, *self.tables)) + 1
         for place, placed in enumerate(self.tables):
             if place != but:
+                pairs = list(zip((placed.positions, *placed.codes), (table.positions, *table.codes), strict=True))
+                if all(codes is own for codes, own in pairs):
+                    return np.arange(begin, begin + placed.n_distinct), place
                 row_of = np.zeros(n_positions, np.int64)
                 row_of[placed.positions] = np.arange(placed.n_distinct)
                 rows = row_of[table.positions]
-                pairs = zip((placed.positions, *placed.codes), (table.positions, *table.codes), strict=True)
                 if all(np.array_equal(codes[rows], own) for codes, own in pairs):
                     return begin + rows, place
             begin += placed.n_distinct
@@ -482,7 +534,10 @@ def placed_tables(engine: Engine | None, tables: Sequence[CodedTable]) -> Iterat
     with engine.place(
         columns_to_place(columns, weights, person if any(each.people for each in tables) else None)
     ) as batches:
-        yield PlacedTables(engine, batches, tables, weights, person)
+        n_columns = len(tables[0].codes)
+        yield PlacedTables(
+            engine, batches, tables, weights, person, count_blobs(engine, batches), tuple(range(n_columns))
+        )
 
 
 def distinguished_people(table: CodedTable) -> NDArray[np.int32]:

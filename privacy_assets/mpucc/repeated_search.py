@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
-from privacy_assets.engine.protocol import Engine
+from privacy_assets.mpucc.divided_search import PlacedTables
 from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
@@ -28,7 +29,10 @@ STAGE = "synthetic against original"
 
 
 class RepeatedSearch:
-    """Scores of tables after changes of the columns at some places, as a search of the changed tables finds them."""
+    """Scores of tables after changes of the columns at some places, as a search of the changed tables finds them.
+
+    With an engine, it has the synthetic and the original table as ``placed``.
+    """
 
     def __init__(
         self,
@@ -37,10 +41,10 @@ class RepeatedSearch:
         settings: MpuccSettings,
         n_threads: int,
         progress: Callable[[SearchProgress], None] | None = None,
-        engine: Engine | None = None,
+        placed: PlacedTables | None = None,
     ) -> None:
         self.tables, self.places, self.settings = tables, list(places), settings
-        self.n_threads, self.progress, self.engine = n_threads, progress, engine
+        self.n_threads, self.progress, self.placed = n_threads, progress, placed
         self._needed: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
         self._found_without: dict[int, NDArray[np.bool_]] = {}
 
@@ -50,49 +54,82 @@ class RepeatedSearch:
         ``new_codes`` has the new code of each old code, any integers; None if the column is dropped.
         """
         give_back_memory()
-        changed = _changed(self.tables, place, new_codes)
+        compact = _compact(new_codes)
+        changed = _changed(self.tables, place, compact)
+        placed = self._placed_after(changed, place, compact)
         is_heuristic = self.settings.search == "heuristic"
-        if is_heuristic or self.tables.deduplicate:
-            grouped = _with_equal_rows_once(changed)
+        can_merge = self.tables.deduplicate and not self._rows_stay_distinct
+        grouped = _with_equal_rows_once(changed) if is_heuristic or can_merge else changed
         if is_heuristic:
-            changed, is_identified = grouped, self._search(grouped)
-        elif self.tables.deduplicate and _n_rows(grouped) != _n_rows(changed):
-            changed, is_identified = grouped, self._after_merging(place, changed, grouped)
+            changed, is_identified = grouped, self._search(grouped, placed)
+        elif _n_rows(grouped) != _n_rows(changed):
+            is_identified = self._after_merging(place, changed, grouped, placed)
+            changed = grouped
         else:
             is_identified = self._identified_without(place)
-            if new_codes is not None:
-                is_identified = is_identified | self._search(changed, ~is_identified, only_with=place)
+            if compact is not None:
+                is_identified = is_identified | self._search(changed, placed, ~is_identified, only_with=place)
         search = self._prepared(changed)
         rate = count_identified(search, is_identified) / changed.synthetic.n_assessed
         return {"identification_rate": rate, **protection_scores(search, rate)}
 
-    def _prepared(self, tables: PreprocessedTables, only_with: int | None = None) -> SyntheticSearch:
+    @cached_property
+    def _rows_stay_distinct(self) -> bool:
+        """Whether all rows of each table differ in the columns that no change concerns."""
+        others = [c for c in range(len(self.tables.columns)) if c not in self.places]
+        n_codes = [self.tables.n_codes[c] for c in others]
+        sides = self.tables.original, self.tables.synthetic
+        return bool(others) and all(
+            group_rows([side.codes[c] for c in others], n_codes)[1] == side.n_distinct for side in sides
+        )
+
+    def _placed_after(
+        self, changed: PreprocessedTables, place: int, new_codes: NDArray[np.unsignedinteger[Any]] | None
+    ) -> PlacedTables | None:
+        """Return the placed tables after a change of the column at a place, with as many rows."""
+        if self.placed is None:
+            return None
+        sides = changed.synthetic, changed.original
+        return (
+            self.placed.without(place, sides) if new_codes is None else self.placed.with_codes(place, new_codes, sides)
+        )
+
+    def _prepared(
+        self, tables: PreprocessedTables, placed: PlacedTables | None = None, only_with: int | None = None
+    ) -> SyntheticSearch:
         size = self.settings.max_baseline_cols
         size = None if size is None else min(size, len(tables.columns))
         settings = replace(self.settings, max_baseline_cols=size)
-        return SyntheticSearch(tables, settings, self.n_threads, self.progress, only_with, self.engine)
+        return SyntheticSearch(tables, settings, self.n_threads, self.progress, only_with, placed)
 
     def _search(
-        self, tables: PreprocessedTables, is_sought: NDArray[np.bool_] | None = None, only_with: int | None = None
+        self,
+        tables: PreprocessedTables,
+        placed: PlacedTables | None,
+        is_sought: NDArray[np.bool_] | None = None,
+        only_with: int | None = None,
     ) -> NDArray[np.bool_]:
         """Return the rows that are identified."""
-        search = self._prepared(tables, only_with)
+        search = self._prepared(tables, placed, only_with)
         found = search.against(tables.original, STAGE, with_profile=False, is_sought=is_sought)
         return found.combo_of_row >= 0
 
     def _identified_without(self, place: int) -> NDArray[np.bool_]:
         """Return the rows that a combination without the column identifies, if each of several equal rows counts."""
-        if self.engine is not None:
+        if self.placed is not None:
             # The search for all columns at once has no tasks.
             if place not in self._found_without:
-                self._found_without[place] = self._search(_without(self.tables, place))
+                without = _without(self.tables, place)
+                self._found_without[place] = self._search(without, self._placed_after(without, place, None))
             return self._found_without[place]
         if self._needed is None:
             self._needed = self._prepared(self.tables).needed_columns(self.tables.original, STAGE, self.places)
         is_identified, is_needed = self._needed
         return is_identified & ~is_needed[:, self.places.index(place)]
 
-    def _after_merging(self, place: int, changed: PreprocessedTables, grouped: PreprocessedTables) -> NDArray[np.bool_]:
+    def _after_merging(
+        self, place: int, changed: PreprocessedTables, grouped: PreprocessedTables, placed: PlacedTables | None
+    ) -> NDArray[np.bool_]:
         """Return the rows of deduplicated tables that are identified, where rows became equal.
 
         A class that identifies rows still does if only synthetic rows become equal, or if every original is a person.
@@ -102,15 +139,25 @@ class RepeatedSearch:
         stays = np.zeros(n_groups, np.bool_)
         if self.tables.original.people is None or grouped.original.n_distinct == changed.original.n_distinct:
             stays[groups[self._identified_without(place)]] = True
-        return stays | self._search(grouped, ~stays)
+        return stays | self._search(grouped, placed, ~stays)
 
 
 def changed_tables(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
     """Return original and synthetic after a change of a column, as `preprocess` would make them of changed records."""
-    return _with_equal_rows_once(_changed(tables, place, new_codes))
+    return _with_equal_rows_once(_changed(tables, place, _compact(new_codes)))
 
 
-def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
+def _compact(new_codes: NDArray[np.int64] | None) -> NDArray[np.unsignedinteger[Any]] | None:
+    """Return codes from 0 without gaps for any integers."""
+    if new_codes is None:
+        return None
+    distinct, compact = np.unique(new_codes, return_inverse=True)
+    return compact.astype(np.min_scalar_type(len(distinct)))
+
+
+def _changed(
+    tables: PreprocessedTables, place: int, new_codes: NDArray[np.unsignedinteger[Any]] | None
+) -> PreprocessedTables:
     return _without(tables, place) if new_codes is None else _recoded(tables, place, new_codes)
 
 
@@ -135,15 +182,13 @@ def _without(tables: PreprocessedTables, place: int) -> PreprocessedTables:
     )
 
 
-def _recoded(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64]) -> PreprocessedTables:
+def _recoded(tables: PreprocessedTables, place: int, new_codes: NDArray[np.unsignedinteger[Any]]) -> PreprocessedTables:
     """Return original and synthetic with other codes of a column; rows that become equal stay separate."""
-    distinct, compact = np.unique(new_codes, return_inverse=True)
-    compact = compact.astype(np.min_scalar_type(len(distinct)))
 
     def recoded(codes: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-        return (*codes[:place], compact[codes[place]], *codes[place + 1 :])
+        return (*codes[:place], new_codes[codes[place]], *codes[place + 1 :])
 
-    labels = np.array([str(code) for code in distinct], object)
+    labels = np.array([str(code) for code in range(int(new_codes.max()) + 1)], object)
     return replace(
         tables,
         labels=(*tables.labels[:place], labels, *tables.labels[place + 1 :]),

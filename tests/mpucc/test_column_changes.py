@@ -156,6 +156,21 @@ def test_an_engine_finds_the_same_and_is_asked_for_tables_of_several_tasks(
     assert bool(asked) == is_asked
 
 
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_an_engine_has_the_tables_once_for_all_changes_of_one_column(monkeypatch, deduplicate):
+    tables = preprocess(ORIGINAL, SYNTHETIC, deduplicate=deduplicate)
+    assessment, placed = assess_preprocessed(tables), []
+    place = LocalEngine.place
+    monkeypatch.setattr(LocalEngine, "place", lambda own, columns: placed.append(columns) or place(own, columns))
+    measured = [
+        measure_column_changes(tables, assessment, max_columns=2, pairs=True, engine=engine)
+        for engine in (None, LocalEngine(rows_per_task=100))
+    ]
+    pd.testing.assert_frame_equal(*measured)
+    # Of rows that become equal, fewer are searched: they are among the rows that the engine has.
+    assert len(placed) == 1 + len(set(measured[1]["change"]) & {"both dropped", "both coarsened"})
+
+
 def test_pairs_need_a_column_that_stays():
     two = preprocess(ORIGINAL[["visits", "town"]], SYNTHETIC[["visits", "town"]])
     changes = measure_column_changes(two, assess_preprocessed(two), pairs=True)
