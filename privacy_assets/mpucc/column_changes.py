@@ -154,7 +154,7 @@ def measure_column_changes(
     @contextmanager
     def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> Iterator[RepeatedSearch]:
         places = [tables.columns.index(column) for column in columns]
-        with placed_tables(engine, [tables.synthetic, tables.original]) as placed:
+        with placed_tables(engine, [tables.synthetic, tables.original], has_people=True) as placed:
             assert placed is None or isinstance(placed, PlacedTables)  # noqa: S101 - the engine divides the work
             yield RepeatedSearch(tables, places, settings, n_used, progress, placed)
 

@@ -33,6 +33,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     suffix_groups,
     take_rows,
 )
+from privacy_assets.mpucc.kernels.common_columns import narrow_by_levels
 from privacy_assets.mpucc.kernels.live_classes import identify
 from privacy_assets.mpucc.kernels.people_classes import NOTHING, identify_people
 from privacy_assets.mpucc.kernels.search import (
@@ -51,6 +52,8 @@ from privacy_assets.mpucc.preprocess import CodedTable
 ROWS_PER_BLOB = 1 << 18
 N_HEAD = 4
 """Numbers at the start of a blob: its rows of each side, and whether their weights follow."""
+ALL_COLUMNS = np.iinfo(np.int64).max
+"""The set of columns of a row that no combination has identified."""
 COUNT = pa.schema([("n_blobs", pa.int64())])
 ROWS_OF_TASKS = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 FOUND = pa.schema(
@@ -58,7 +61,10 @@ FOUND = pa.schema(
         ("task", pa.int32()),
         ("n_rows", pa.int64()),
         ("n_bytes", pa.int64()),
-        *((name, pa.binary()) for name in ("row", "first", "partner", "together", "is_checked", "is_live", "n_unique")),
+        *(
+            (name, pa.binary())
+            for name in ("row", "first", "partner", "together", "common", "is_checked", "is_live", "n_unique")
+        ),
     ]
 )
 
@@ -265,11 +271,16 @@ def _is_whole(part: Part) -> bool:
 
 @dataclass(frozen=True)
 class _SearchBucket:
-    """Searches the combinations of one task in its rows."""
+    """Searches the combinations of one task in its rows.
+
+    If ``used`` is not empty, it has the columns of each combination, one bit each, and the intersections of those that
+    identify a row are returned; the rows have people.
+    """
 
     level: _Level
     combos: NDArray[np.int16]
     is_skipped: NDArray[np.bool_]
+    used: NDArray[np.int64]
     with_profile: bool
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -289,11 +300,13 @@ class _SearchBucket:
         first, partner = np.full(n_open, NOT_IDENTIFIED, np.int32), np.zeros(n_open, np.int32)
         together = np.ones(n_open, np.int32)
         is_skipped = np.zeros(1, np.bool_) if part.is_base else self.is_skipped[part.begin : part.stop].copy()
+        used = self.used[part.begin : part.stop].copy()
+        common = np.full(n_open if len(used) else 0, ALL_COLUMNS)
         if self.level.has_people:
             copies = np.arange(len(rows.number))
             all_rows = copies.astype(np.int32)
             identify_people(combos, is_skipped, 0, n_combos, blocks, all_rows, n_open, n_subject, rows.person,
-                            rows.weight, first, partner, together, NOTHING, NOTHING, is_checked, is_live)  # fmt: skip
+                            rows.weight, first, partner, together, used, common, is_checked, is_live)  # fmt: skip
         else:
             # The second copy of an open row that represents others is not open.
             n_copies = np.minimum(rows.weight, 2)
@@ -312,13 +325,14 @@ class _SearchBucket:
             synthetic = take_rows(blocks, np.arange(n_subject))
             with SlicePool(1) as pool:
                 n_unique = profile_combinations(synthetic, combos, rows.weight[:n_subject], None, pool).n_unique
-        found = np.flatnonzero(first < NOT_IDENTIFIED)
+        found = np.flatnonzero(common < ALL_COLUMNS if len(used) else first < NOT_IDENTIFIED)
         partners = rows.number[copies[partner[found]]]
         arrays: list[NDArray[Any]] = [
             rows.number[found],
             first[found],
             partners,
             together[found],
+            common[found] if len(used) else common,
             is_checked,
             is_live,
             n_unique,
@@ -399,24 +413,6 @@ class DividedSearch(LevelSearch):
     ) -> Findings:
         """Search all candidates in the tasks of a division."""
         n_synthetic, n_combos = len(self.combo_of_row), len(combos)
-        division = Division(self.bucket_rows, combos, self.rows_per_task, self.rows_per_tuple)
-        has_people = self.subjects is not None
-        level = _Level(
-            tuple(division.parts),
-            self.n_codes,
-            len(self.view.weights),
-            has_people,
-            self.most_records,
-            self.asked.takes_any,
-        )
-        sides = np.full(-(-len(self.search_row) // 4) * 4, 3, np.uint8)
-        sides[self.view.rows] = np.where(np.arange(len(self.weights)) < n_synthetic, 1, 2)
-        sides[self.view.rows[open_rows]] = 0
-        packed = np.bitwise_or.reduce(sides.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8), axis=1)
-        put = _PutIntoBuckets(level, packed, self.view.columns, self.changed, self.view.recoded)
-        search = _SearchBucket(level, combos, is_skipped, self.asked.alpha is None)
-        engine = self.engine
-        found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
         place = np.full(n_synthetic, -1)
         place[open_rows] = np.arange(len(open_rows))
         first, partner = np.full(len(open_rows), NOT_IDENTIFIED, np.int32), np.zeros(len(open_rows), np.int32)
@@ -425,13 +421,8 @@ class DividedSearch(LevelSearch):
         n_unique = np.zeros(n_combos, np.int64)
         if combos.shape[1] == 1:
             is_checked[:] = len(open_rows) > 0 and len(self.weights) > n_synthetic
-        for of_task in found.to_pylist():
-            part = level.part_of(of_task["task"])
-            own = slice(part.begin, part.stop)
-            self.n_tasks += 1
-            self.largest_task = max(self.largest_task, of_task["n_rows"])
-            self.n_bytes_sent += of_task["n_bytes"]
-            live = np.frombuffer(of_task["is_live"], np.bool_)
+        for part, of_task in self._searched(combos, is_skipped, open_rows, NOTHING, self.asked.alpha is None):
+            own, live = slice(part.begin, part.stop), np.frombuffer(of_task["is_live"], np.bool_)
             if part.is_base:
                 is_checked[own] |= live[0]
                 continue
@@ -440,7 +431,7 @@ class DividedSearch(LevelSearch):
             is_live[own] |= live
             if of_task["n_unique"]:
                 n_unique[own] += np.frombuffer(of_task["n_unique"], np.int64)
-            rows = place[self.search_row[np.frombuffer(of_task["row"], np.int64)]]
+            rows = place[self._rows(of_task["row"])]
             ordinals = part.begin + np.frombuffer(of_task["first"], np.int32)
             is_earlier = ordinals < first[rows]
             earlier = rows[is_earlier]
@@ -450,6 +441,60 @@ class DividedSearch(LevelSearch):
             together[earlier] = np.frombuffer(of_task["together"], np.int32)[is_earlier]
         self.n_unique.append(n_unique[is_checked])
         return Findings(first, partner, together, is_checked, is_live)
+
+    def common_columns(
+        self, asked_for: Sequence[int], on_progress: Callable[[LevelProgress], None] | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Do what :func:`~privacy_assets.mpucc.kernels.common_columns.find_common_columns` does, by tasks."""
+
+        def narrow(
+            combos: NDArray[np.int16], used: NDArray[np.int64], is_open: NDArray[np.bool_], common: NDArray[np.int64]
+        ) -> NDArray[np.bool_]:
+            is_live, is_skipped = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
+            open_rows = np.flatnonzero(is_open)
+            for part, of_task in self._searched(combos, is_skipped, open_rows, used, with_profile=False):
+                if not part.is_base:
+                    is_live[part.begin : part.stop] |= np.frombuffer(of_task["is_live"], np.bool_)
+                    common[self._rows(of_task["row"])] &= np.frombuffer(of_task["common"], np.int64)
+            return is_live
+
+        return narrow_by_levels(narrow, self.n_columns, self.could_be, asked_for, self.asked.max_size, on_progress)
+
+    def _rows(self, numbers: bytes) -> NDArray[np.int64]:
+        """Return the rows of the search for numbers of placed rows, as tasks send them."""
+        return self.search_row[np.frombuffer(numbers, np.int64)]
+
+    def _searched(
+        self,
+        combos: NDArray[np.int16],
+        is_skipped: NDArray[np.bool_],
+        open_rows: NDArray[np.int64],
+        used: NDArray[np.int64],
+        with_profile: bool,
+    ) -> Iterator[tuple[Part, dict[str, Any]]]:
+        """Yield the part and the answer of each task that searches candidates of one size."""
+        division = Division(self.bucket_rows, combos, self.rows_per_task, self.rows_per_tuple)
+        level = _Level(
+            tuple(division.parts),
+            self.n_codes,
+            len(self.view.weights),
+            self.subjects is not None,
+            self.most_records,
+            self.asked.takes_any,
+        )
+        sides = np.full(-(-len(self.search_row) // 4) * 4, 3, np.uint8)
+        n_synthetic = len(self.combo_of_row)
+        sides[self.view.rows[:n_synthetic]], sides[self.view.rows[n_synthetic:]] = 1, 2
+        sides[self.view.rows[open_rows]] = 0
+        packed = np.bitwise_or.reduce(sides.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8), axis=1)
+        put = _PutIntoBuckets(level, packed, self.view.columns, self.changed, self.view.recoded)
+        search = _SearchBucket(level, combos, is_skipped, used, with_profile)
+        found = self.engine.collect(self.engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
+        for of_task in found.to_pylist():
+            self.n_tasks += 1
+            self.largest_task = max(self.largest_task, of_task["n_rows"])
+            self.n_bytes_sent += of_task["n_bytes"]
+            yield level.part_of(of_task["task"]), of_task
 
     def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
         """Return the unique rows that the tasks counted; entropies are measured here, because sums are rounded."""
@@ -522,18 +567,25 @@ class PlacedTables:
 
 
 @contextmanager
-def placed_tables(engine: Engine | None, tables: Sequence[CodedTable]) -> Iterator[Engine | PlacedTables | None]:
-    """Hand over tables with the same columns once; yield the engine itself if it does not divide the work."""
+def placed_tables(
+    engine: Engine | None, tables: Sequence[CodedTable], *, has_people: bool = False
+) -> Iterator[Engine | PlacedTables | None]:
+    """Hand over tables with the same columns once; yield the engine itself if it does not divide the work.
+
+    With ``has_people``, each record of a table without people is a person.
+    """
     if engine is None or engine.rows_per_task is None:
         yield engine
         return
     columns = [np.concatenate(codes) for codes in zip(*(table.codes for table in tables), strict=True)]
     weights = np.concatenate([table.multiplicities for table in tables])
-    people = [np.full(each.n_distinct, -1) if each.people is None else distinguished_people(each) for each in tables]
+    are_people = [has_people or each.people is not None for each in tables]
+    people = [
+        distinguished_people(each) if own else np.full(each.n_distinct, -1)
+        for each, own in zip(tables, are_people, strict=True)
+    ]
     person = np.concatenate(people).astype(np.int32)
-    with engine.place(
-        columns_to_place(columns, weights, person if any(each.people for each in tables) else None)
-    ) as batches:
+    with engine.place(columns_to_place(columns, weights, person if any(are_people) else None)) as batches:
         n_columns = len(tables[0].codes)
         yield PlacedTables(
             engine, batches, tables, weights, person, count_blobs(engine, batches), tuple(range(n_columns))

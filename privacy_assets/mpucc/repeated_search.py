@@ -1,8 +1,8 @@
 """The search repeated after a change of one column, for the synthetic rows that the change can affect.
 
 A combination without the column has the same values as before. So the rows that such a combination identifies stay
-identified. One search finds these rows for all columns; with an engine, it is one for each column. If the column is
-dropped, no others are identified; if it is coarsened, the others are searched again, by combinations that have it.
+identified. One search finds these rows for all columns. If the column is dropped, no others are identified; if it is
+coarsened, the others are searched again, by combinations that have it.
 
 This is true as long as each class has the same numbers of records and people. Under deduplication, rows that become
 equal count once: then all rows that are not certain to stay identified are searched again.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.mpucc.divided_search import PlacedTables
-from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
+from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.storage.memory import give_back_memory
@@ -46,7 +46,6 @@ class RepeatedSearch:
         self.tables, self.places, self.settings = tables, list(places), settings
         self.n_threads, self.progress, self.placed = n_threads, progress, placed
         self._needed: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
-        self._found_without: dict[int, NDArray[np.bool_]] = {}
 
     def scores_after(self, place: int, new_codes: NDArray[np.int64] | None) -> dict[str, float]:
         """Return the scores of protection and ``identification_rate`` after a change of the column at a place.
@@ -58,7 +57,7 @@ class RepeatedSearch:
         changed = _changed(self.tables, place, compact)
         placed = self._placed_after(changed, place, compact)
         is_heuristic = self.settings.search == "heuristic"
-        can_merge = self.tables.deduplicate and not self._rows_stay_distinct
+        can_merge = self.tables.deduplicate and self._can_merge(changed)
         grouped = _with_equal_rows_once(changed) if is_heuristic or can_merge else changed
         if is_heuristic:
             changed, is_identified = grouped, self._search(grouped, placed)
@@ -73,15 +72,27 @@ class RepeatedSearch:
         rate = count_identified(search, is_identified) / changed.synthetic.n_assessed
         return {"identification_rate": rate, **protection_scores(search, rate)}
 
+    def _can_merge(self, changed: PreprocessedTables) -> bool:
+        """Return whether rows of a table are equal after a change: of those that are equal in the other columns."""
+        sides = zip((changed.original, changed.synthetic), self._alike, strict=True)
+        return any(
+            len(rows) > 0 and group_rows([codes[rows] for codes in side.codes], changed.n_codes)[1] < len(rows)
+            for side, rows in sides
+        )
+
     @cached_property
-    def _rows_stay_distinct(self) -> bool:
-        """Whether all rows of each table differ in the columns that no change concerns."""
+    def _alike(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The rows of each table that equal another in all columns that no change concerns."""
         others = [c for c in range(len(self.tables.columns)) if c not in self.places]
         n_codes = [self.tables.n_codes[c] for c in others]
-        sides = self.tables.original, self.tables.synthetic
-        return bool(others) and all(
-            group_rows([side.codes[c] for c in others], n_codes)[1] == side.n_distinct for side in sides
-        )
+
+        def alike(side: CodedTable) -> NDArray[np.intp]:
+            if not others:
+                return np.arange(side.n_distinct)
+            groups, n_groups = group_rows([side.codes[c] for c in others], n_codes)
+            return np.flatnonzero(np.bincount(groups, minlength=n_groups)[groups] > 1)
+
+        return alike(self.tables.original), alike(self.tables.synthetic)
 
     def _placed_after(
         self, changed: PreprocessedTables, place: int, new_codes: NDArray[np.unsignedinteger[Any]] | None
@@ -116,14 +127,10 @@ class RepeatedSearch:
 
     def _identified_without(self, place: int) -> NDArray[np.bool_]:
         """Return the rows that a combination without the column identifies, if each of several equal rows counts."""
-        if self.placed is not None:
-            # The search for all columns at once has no tasks.
-            if place not in self._found_without:
-                without = _without(self.tables, place)
-                self._found_without[place] = self._search(without, self._placed_after(without, place, None))
-            return self._found_without[place]
         if self._needed is None:
-            self._needed = self._prepared(self.tables).needed_columns(self.tables.original, STAGE, self.places)
+            self._needed = self._prepared(self.tables, self.placed).needed_columns(
+                self.tables.original, STAGE, self.places
+            )
         is_identified, is_needed = self._needed
         return is_identified & ~is_needed[:, self.places.index(place)]
 

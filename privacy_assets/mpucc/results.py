@@ -166,14 +166,19 @@ class SyntheticSearch:
             by_information=settings.pruning == MUTUAL_INFORMATION,
             with_profile=with_profile,
         )
-        engine, report = self.engine, self._reporter(stage, largest)
-        if isinstance(engine, PlacedTables):
-            view = engine.view(self.tables.synthetic, other, self.order.tolist())
-            if view is not None:
-                search = DividedSearch(engine.engine, engine.batches, asked, view)
-                return search_levels(search, self.n_threads, report)
-            engine = engine.engine
+        report = self._reporter(stage, largest)
+        divided = self._divided(asked, other)
+        if divided is not None:
+            return search_levels(divided, self.n_threads, report)
+        engine = self.engine.engine if isinstance(self.engine, PlacedTables) else self.engine
         return find_mpuccs_by(engine, asked, self.n_threads, report)
+
+    def _divided(self, asked: SearchInput, other: CodedTable) -> DividedSearch | None:
+        """Return the search by an engine that has the tables."""
+        if not isinstance(self.engine, PlacedTables):
+            return None
+        view = self.engine.view(self.tables.synthetic, other, self.order.tolist())
+        return None if view is None else DividedSearch(self.engine.engine, self.engine.batches, asked, view)
 
     def count(self, max_size: int, known: NDArray[np.bool_] | None = None) -> int:
         """Count the synthetic records that single out an original; those of known rows are not searched."""
@@ -245,15 +250,24 @@ class SyntheticSearch:
         """
         place_in_order = np.argsort(self.order)
         is_identified, needed = np.zeros(self.tables.synthetic.n_distinct, np.bool_), []
+        asked = SearchInput(*self._coded(other), self.max_size, subjects=self._subjects(other))
+        divided, report = self._divided(asked, other), self._reporter(stage, self.max_size)
         for begin in range(0, len(places), MOST_COLUMNS):
-            is_identified, is_needed = find_common_columns(
-                *self._coded(other),
-                self._subjects(other),
-                asked_for=place_in_order[list(places[begin : begin + MOST_COLUMNS])].tolist(),
-                max_size=self.max_size,
-                n_threads=self.n_threads,
-                on_progress=self._reporter(stage, self.max_size),
-            )
+            asked_for = place_in_order[list(places[begin : begin + MOST_COLUMNS])].tolist()
+            if divided is not None:
+                is_identified, is_needed = divided.common_columns(asked_for, report)
+            else:
+                is_identified, is_needed = find_common_columns(
+                    asked.columns,
+                    asked.n_codes,
+                    asked.n_synthetic,
+                    asked.weights,
+                    self._subjects(other),
+                    asked_for=asked_for,
+                    max_size=self.max_size,
+                    n_threads=self.n_threads,
+                    on_progress=report,
+                )
             needed.append(is_needed)
         return is_identified, np.hstack(needed)
 

@@ -48,7 +48,7 @@ def table(rng, n_rows, n_values):
 def check_every_change(tables, rng, own, engine=None):
     # Whether rows can become equal at all is asked for all of the places together.
     for places in (range(len(tables.columns)), [int(rng.integers(len(tables.columns)))]):
-        with placed_tables(engine, [tables.synthetic, tables.original]) as placed:
+        with placed_tables(engine, [tables.synthetic, tables.original], has_people=True) as placed:
             again = RepeatedSearch(tables, places, own, 1, placed=placed)
             for place in places:
                 n_labels = len(tables.labels[place])

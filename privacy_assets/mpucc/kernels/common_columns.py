@@ -42,26 +42,49 @@ def find_common_columns(
     person, those of weight one are numbered, and the others are -1.
     """
     blocks = group_by_width(columns, n_codes)
-    bit_of_column = np.zeros(len(columns), np.int64)
+    could_be = weights[:n_synthetic] <= most_records(weights[n_synthetic:], subjects[n_synthetic:])
+    with SlicePool(n_threads) as pool:
+
+        def search(
+            combos: NDArray[np.int16], used: NDArray[np.int64], is_open: NDArray[np.bool_], common: NDArray[np.int64]
+        ) -> NDArray[np.bool_]:
+            return _search(blocks, combos, used, is_open, weights, subjects, common, pool)
+
+        return narrow_by_levels(search, len(columns), could_be, asked_for, max_size, on_progress)
+
+
+def narrow_by_levels(
+    search: Callable[[NDArray[np.int16], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]], NDArray[np.bool_]],
+    n_columns: int,
+    could_be: NDArray[np.bool_],
+    asked_for: Sequence[int],
+    max_size: int,
+    on_progress: Callable[[LevelProgress], None] | None = None,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what `find_common_columns` does, of the synthetic rows that ``could_be`` identified.
+
+    ``search`` is given candidates of one size, the columns asked for that each has (one bit each), which rows are open,
+    and their sets of columns, which it narrows to those that all combinations found have. It returns which candidates
+    live.
+    """
+    bit_of_column = np.zeros(n_columns, np.int64)
     bit_of_column[list(asked_for)] = 1 << np.arange(len(asked_for), dtype=np.int64)
     nothing = 1 << len(asked_for)
-    common = np.full(n_synthetic, 2 * nothing - 1, np.int64)
-    could_be = weights[:n_synthetic] <= most_records(weights[n_synthetic:], subjects[n_synthetic:])
+    common = np.full(len(could_be), 2 * nothing - 1, np.int64)
     report = on_progress or (lambda _: None)
     parents, n_checked = np.empty((1, 0), np.int16), 0
-    with SlicePool(n_threads) as pool:
-        for size in range(1, min(max_size, len(columns)) + 1):
-            combos, _ = extend(parents, len(columns))
-            used = np.bitwise_or.reduce(bit_of_column[combos], axis=1)
-            is_live = np.zeros(len(combos), np.bool_)
-            for begin in range(0, len(combos), BATCH):
-                is_open = could_be & (common != 0)
-                n_identified = int((common < nothing).sum())
-                report(LevelProgress(size, n_checked + begin, n_identified, begin, len(combos)))
-                batch = slice(begin, begin + BATCH)
-                is_live[batch] = _search(blocks, combos[batch], used[batch], is_open, weights, subjects, common, pool)
-            n_checked += len(combos)
-            parents = combos[is_live]
+    for size in range(1, min(max_size, n_columns) + 1):
+        combos, _ = extend(parents, n_columns)
+        used = np.bitwise_or.reduce(bit_of_column[combos], axis=1)
+        is_live = np.zeros(len(combos), np.bool_)
+        for begin in range(0, len(combos), BATCH):
+            is_open = could_be & (common != 0)
+            n_identified = int((common < nothing).sum())
+            report(LevelProgress(size, n_checked + begin, n_identified, begin, len(combos)))
+            batch = slice(begin, begin + BATCH)
+            is_live[batch] = search(combos[batch], used[batch], is_open, common)
+        n_checked += len(combos)
+        parents = combos[is_live]
     is_needed = (common[:, None] >> np.arange(len(asked_for))) & 1 == 1
     return common < nothing, is_needed
 
