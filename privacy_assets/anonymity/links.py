@@ -108,7 +108,7 @@ def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> 
         else:
             group, has_value = _joint(released, link.columns)
             row, group = np.flatnonzero(has_value), group[has_value]
-        is_few = people_of_values(group, int(group.max(initial=-1)) + 1, people.person[row]) < k
+        is_few = people_of_values(group, int(group.max(initial=-1)) + 1, people.person[row], k) < k
         is_linked = is_few[group]
         rows.append(row[is_linked])
         nodes.append(n_nodes + group[is_linked])

@@ -537,19 +537,30 @@ def connected(nodes: NDArray[np.int64], others: NDArray[np.int64], n_nodes: int)
 
 
 def people_of_values(
-    codes: NDArray[np.integer[Any]], n_values: int, whose: NDArray[np.integer[Any]] | None
+    codes: NDArray[np.integer[Any]],
+    n_values: int,
+    whose: NDArray[np.integer[Any]] | None,
+    at_least: int | None = None,
 ) -> NDArray[np.int64]:
     """Count the distinct people of each value.
 
-    A value of -1 is missing; unknown people, -1, count as one person. By default each row is a person.
+    A value of -1 is missing; unknown people, -1, count as one person. By default each row is a person. If it is only
+    asked which values ``at_least`` so many people have, a value of more may have any number above.
     """
     is_known = codes >= 0
     codes = codes[is_known].astype(np.int64)
-    if whose is not None:
-        whose = whose[is_known].astype(np.int64) + 1
-        n_people = int(whose.max(initial=0)) + 1
-        codes = pd.unique(codes * n_people + whose) // n_people
-    return np.bincount(codes, minlength=n_values).astype(np.int64)
+    n_records = np.bincount(codes, minlength=n_values).astype(np.int64)
+    if whose is None or not len(codes):
+        return n_records
+    whose, n_people = whose[is_known].astype(np.int64) + 1, np.zeros_like(n_records)
+    if at_least is not None:
+        # The records of a value are of at least so many people.
+        n_people = -(-n_records // np.bincount(whose).max())
+        is_counted = n_people < at_least
+        rows = np.flatnonzero(is_counted[codes])
+        codes, whose, n_people = codes[rows], whose[rows], np.where(is_counted, 0, n_people)
+    n_keys = int(whose.max(initial=0)) + 1
+    return n_people + np.bincount(pd.unique(codes * n_keys + whose) // n_keys, minlength=n_values)
 
 
 def as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ def unknown_shares(
     if encoded.kind in ("boolean", "missing") or not len(synthetic) or not len(real):
         return None
     if encoded.kind == "text":
-        n_people = people_of_values(real, len(encoded.labels), None if whose is None else whose[is_known])
+        n_people = people_of_values(real, len(encoded.labels), None if whose is None else whose[is_known], 2)
         own = n_people[synthetic]
         unknown, expected = float((own == 0).mean()), float((n_people[real] == 1).mean())
     else:

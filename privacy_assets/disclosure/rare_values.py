@@ -237,7 +237,7 @@ def _are_rare(
     readings = []
     for keys in (codes, codes if encoded.key_of is None else encoded.key_of):
         real = np.concatenate([keys[own] for t, own in enumerate(encoded.codes) if t != 1])
-        counts = people_of_values(real, len(codes), whose)[keys]
+        counts = people_of_values(real, len(codes), whose, people_per_value)[keys]
         readings.append((counts > 0) & (counts < people_per_value))
     is_missing = np.array([label is None for label in encoded.labels], np.bool_)
     is_word = np.array([label is None or not canonical(label) for label in encoded.labels], np.bool_)

@@ -192,7 +192,7 @@ def count_rare_values(records: PooledRecords, attack: Attack, *_: object) -> Evi
         readings = [WrittenSides(records.exact.real[j], records.exact.synthetic[j])]
         readings += [own for name, own in records.as_written.items() if name == records.columns[j]]
         for real, synthetic in readings:
-            n_people = people_of_values(real, int(records.n_exact[j]), records.people)
+            n_people = people_of_values(real, int(records.n_exact[j]), records.people, RARE_BELOW)
             is_rare = (n_people < RARE_BELOW) & (np.bincount(synthetic, minlength=len(n_people)) > 0)
             if records.missing[j] >= 0:
                 is_rare[records.missing[j]] = False

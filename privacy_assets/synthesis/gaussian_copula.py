@@ -165,7 +165,8 @@ class GaussianCopula:
                     progress()
                 n_values = margins[i].n_values
                 if n_values > 2 and not is_ordered(kind, table.dtypes.iloc[i]):
-                    is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[:n_values] >= enough.atom
+                    people = people_of_values(cells[i], margins[i].n_cells, whose, enough.atom)
+                    is_shared = people[:n_values] >= enough.atom
                     counts = np.bincount(cells[i], minlength=n_values)[:n_values]
                     order = order_by_association(counts, chunks.add(ScoreSumsByValue(i, n_values)), is_shared)
                     cells[i], margins[i] = _reorder(cells[i], margins[i], order)

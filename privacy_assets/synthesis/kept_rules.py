@@ -177,7 +177,7 @@ def plan_joins(rules: Sequence[Rule], table: pd.DataFrame, min_atom: int, person
         code_of[label] = code
         codes, labels = (pd.factorize(table[name], use_na_sentinel=False)[0] for name in rule.columns)
         pair, distinct = pd.factorize(codes.astype(np.int64) * (int(labels.max()) + 1) + labels)
-        is_shared = (people_of_values(pair, len(distinct), whose) >= min_atom)[pair]
+        is_shared = (people_of_values(pair, len(distinct), whose, min_atom) >= min_atom)[pair]
         kept = np.flatnonzero(is_shared & ~rule.outcome(Columns(table)).is_false)
         _, first, n_records = np.unique(pair[kept], return_index=True, return_counts=True)
         donors = table[list(rule.columns)].iloc[kept[first]]

@@ -53,7 +53,7 @@ def redraw_rare_values(
     changed = {}
     for place, name in enumerate(columns):
         codes, values = pd.factorize(table[name])
-        is_rare = people_of_values(codes, len(values), whose) < min_atom
+        is_rare = people_of_values(codes, len(values), whose, min_atom) < min_atom
         rows = np.flatnonzero(np.append(is_rare, False)[codes])
         if not len(rows):
             continue

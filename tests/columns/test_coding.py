@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy_assets.columns.coding import encode_column, group_rows, read_column
+from privacy_assets.columns.coding import encode_column, group_rows, people_of_values, read_column
 from privacy_assets.errors import InvalidTableError
 
 UTC = dt.UTC
@@ -221,6 +221,20 @@ def test_equal_rows_are_one_group(rows):
         groups, n_groups = group_rows(columns, n_codes)
         assert n_groups == len(set(rows)) == len(set(zip(rows, groups.tolist(), strict=True)))
         assert groups.tolist() == [list(dict.fromkeys(rows)).index(row) for row in rows]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 5)), max_size=30),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(1, 6)),
+)
+def test_people_of_values_are_counted_or_known_to_be_enough(rows, is_asked, at_least):
+    codes, whose = (np.array([row[i] for row in rows], np.int32) for i in (0, 1))
+    found = people_of_values(codes, 5, whose if is_asked else None, at_least)
+    for value in range(5):
+        own = [whose[i] for i in range(len(rows)) if codes[i] == value]
+        expected = len(set(own)) if is_asked else len(own)
+        assert found[value] == expected or (at_least is not None and at_least <= found[value] <= expected)
 
 
 def test_a_category_column_without_any_value_is_missing_whatever_its_categories_are():
