@@ -435,18 +435,15 @@ def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.Data
 
 
 def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np.int64]) -> pd.Series[Any]:
-    """Return the text of the values that identify each row."""
+    """Return the text of the values that identify each row; the rows are sorted by combination."""
     labels, codes = search.tables.labels, search.tables.synthetic.codes
-    combos, sizes = found.combos[found.combo_of_row[rows]], found.sizes[found.combo_of_row[rows]]
-    values = np.empty(len(rows), object)
-    for begin in range(0, len(rows), ROWS_AT_ONCE):
-        some = slice(begin, begin + ROWS_AT_ONCE)
-        texts = np.empty(combos[some].shape, object)
-        for place, c in enumerate(search.order):
-            at, position = np.nonzero(combos[some] == place)
-            texts[at, position] = labels[c][codes[c][rows[some][at]]]
-        for i, (own, size) in enumerate(zip(texts.tolist(), sizes[some].tolist(), strict=True), begin):
-            values[i] = tuple(own[:size])
+    combos = found.combo_of_row[rows]
+    begins = np.union1d(np.flatnonzero(np.diff(combos, prepend=-1)), np.arange(0, len(rows), ROWS_AT_ONCE))
+    values: list[tuple[Any, ...]] = []
+    for own in np.split(rows, begins[1:]) if len(rows) else ():
+        combo = found.combo_of_row[own[0]]
+        columns = search.order[found.combos[combo, : found.sizes[combo]]]
+        values += zip(*(labels[c][codes[c][own]] for c in columns), strict=True)
     return pd.Series(values, dtype=object)
 
 
