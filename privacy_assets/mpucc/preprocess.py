@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -81,6 +82,11 @@ class CodedTable:
     def n_duplicates_dropped(self) -> int:
         """Number of records dropped because an equal one precedes them."""
         return self.n_records - self.n_assessed
+
+    @cached_property
+    def n_values(self) -> NDArray[np.int64]:
+        """Number of distinct values of each column."""
+        return np.array([np.count_nonzero(np.bincount(own)) for own in self.codes], np.int64)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> CodedTable:
         """Return some of the distinct rows of a table without people, in this order."""

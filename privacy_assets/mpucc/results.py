@@ -120,14 +120,13 @@ class SyntheticSearch:
         self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
         self.engine, self.name = engine, name
         self.max_size = settings.max_size(len(tables.columns))
-        n_distinct = _count_distinct(tables.synthetic, tables.n_codes)
         # A stable sort: ties stay in the order of the table.
-        self.order = np.argsort(-n_distinct, kind="stable")
+        self.order = np.argsort(-tables.synthetic.n_values, kind="stable")
         self.only_with_first = only_with is not None
         if only_with is not None:
             self.order = np.concatenate([[only_with], self.order[self.order != only_with]])
         self.names = [tables.columns[c] for c in self.order]
-        self.n_distinct_original = _count_distinct(tables.original, tables.n_codes)[self.order].astype(np.float64)
+        self.n_distinct_original = tables.original.n_values[self.order].astype(np.float64)
 
     def of(self, table: CodedTable, name: str = "") -> SyntheticSearch:
         """Return the same search of other records in place of the synthetic ones; progress begins with the name."""
@@ -331,11 +330,6 @@ def _are_rows(table: CodedTable) -> bool:
         len(people.of_row) == len(people.weights)
         and bool((table.multiplicities == people.weights[people.of_row]).all())
     )
-
-
-def _count_distinct(table: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
-    counts = [np.count_nonzero(np.bincount(c, minlength=n)) for c, n in zip(table.codes, n_codes, strict=True)]
-    return np.array(counts, np.int64)
 
 
 def _baseline_protection(n_distinct: NDArray[np.float64]) -> NDArray[np.float64]:
