@@ -360,8 +360,8 @@ def partition_by(
     """
     n_rows = len(columns[0])
     types = [np.min_scalar_type(max(n - 1, 0)) for n in n_values]
-    codes = {f"c{j}": codes.astype(types[j], copy=False) for j, codes in enumerate(columns)}
-    placed = {"row": np.arange(n_rows, dtype=np.min_scalar_type(n_rows)), **codes}
+    placed = {f"c{j}": codes.astype(types[j], copy=False) for j, codes in enumerate(columns)}
+    placed["row"] = np.arange(n_rows, dtype=np.min_scalar_type(n_rows))
     if models.counts_people:
         assert person is not None  # noqa: S101 - the caller counts people
         placed["person"] = person.astype(np.int64)
@@ -370,6 +370,7 @@ def partition_by(
         type_of_values = np.min_scalar_type(len(models.totals))
         placed |= {f"v{v}": sensitive[:, v].astype(type_of_values) for v in range(sensitive.shape[1])}
     with engine.place(placed) as batches:
+        del placed
         cuts = _DividedCuts(engine, batches, n_rows, n_values, dimensions, models)
         while cuts.cut_large_classes():
             if on_rows is not None:

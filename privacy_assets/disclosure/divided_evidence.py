@@ -79,6 +79,7 @@ def placed_by(records: PooledRecords, engine: Engine | None) -> Iterator[PooledR
     columns["person"] = np.concatenate([records.people, np.full(records.n_synthetic, -1, np.int32)])
     columns["number"] = np.concatenate([np.arange(n, dtype=np.int32) for n in (records.n_real, records.n_synthetic)])
     with engine.place(columns) as batches:
+        del columns
         yield replace(records, placed=Placed(engine, batches, tuple(range(len(records.columns)))))
 
 

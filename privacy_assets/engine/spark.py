@@ -166,12 +166,14 @@ class SparkEngine:
                 f"keeps what is sent to it, so at most {MOST_UPLOADED >> 20} MiB are. Nothing was sent. Set `staging` "
                 "to a directory that this process and the executors see."
             )
+        schema, n_tasks = whole.schema, max(-(-whole.num_rows // self.rows_per_task), 1)
         cells = _cells(whole, min(self.rows_per_task, ROWS_PER_CELL))
+        # The cluster has them from here on.
+        del whole, columns
         with self.opened() as engine, ExitStack() as stack:
             connection: Connection = engine.session
             spark = connection.spark
             if self.staging is None:
-                n_tasks = max(-(-whole.num_rows // self.rows_per_task), 1)
                 sent = pa.concat_tables([CELLS.empty_table(), *cells])
 
                 def upload() -> Any:
@@ -184,7 +186,7 @@ class SparkEngine:
                 path = stack.enter_context(staged(self.staging, cells, CELLS))
                 task = "find the codes in the staging directory"
                 frame = connection.run(self.tag, lambda: _analyzed(spark.read.parquet(path)), task)
-            yield Batches(frame, connection, whole.schema)
+            yield Batches(frame, connection, schema)
 
     def map(self, batches: Batches, function: Mapper, schema: pa.Schema) -> Batches:
         """Return the batches that a function makes of each partition."""

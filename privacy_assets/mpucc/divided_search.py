@@ -509,7 +509,9 @@ def columns_to_place(
 ) -> dict[str, NDArray[Any]]:
     """Return what is sent to an engine of the tables of a search: numbers of rows, weights, people and codes."""
     person = {} if subjects is None else {"person": subjects}
-    codes = {f"c{c}": codes.astype(code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
+    codes = {
+        f"c{c}": codes.astype(code_type(int(codes.max(initial=0)) + 1), copy=False) for c, codes in enumerate(columns)
+    }
     return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
 
 
@@ -585,8 +587,10 @@ def placed_tables(
         for each, own in zip(tables, are_people, strict=True)
     ]
     person = np.concatenate(people).astype(np.int32)
-    with engine.place(columns_to_place(columns, weights, person if any(are_people) else None)) as batches:
-        n_columns = len(tables[0].codes)
+    placed = columns_to_place(columns, weights, person if any(are_people) else None)
+    with engine.place(placed) as batches:
+        n_columns = len(columns)
+        del columns, placed
         yield PlacedTables(
             engine, batches, tables, weights, person, count_blobs(engine, batches), tuple(range(n_columns))
         )

@@ -172,12 +172,15 @@ def _count_by(
     placed = [column.codes for column in columns] + ([] if people is None else [people])
     types = [np.min_scalar_type(int(codes.max(initial=0))) for codes in placed]
     given = {f"c{j}": codes.astype(own) for j, (codes, own) in enumerate(zip(placed, types, strict=True))}
+    given["task"] = units % n_tasks
+    n_placed = len(placed)
     found = []
     on_share(0.0)
-    with engine.place({"task": units % n_tasks, **given}) as batches:
+    with engine.place(given) as batches:
+        del given, placed, units
         for number, count in enumerate(parts, 1):
-            task = _CountInTask(count, len(placed), people is not None)
-            counted = engine.map_reduce(batches, _SendOriginals(len(placed)), ROWS_OF_TASKS, "task", task, COUNTS)
+            task = _CountInTask(count, n_placed, people is not None)
+            counted = engine.map_reduce(batches, _SendOriginals(n_placed), ROWS_OF_TASKS, "task", task, COUNTS)
             added = engine.collect(engine.map_reduce(counted, _Pass(), COUNTS, "chunk", _Add(), COUNTS))
             counts = dict(zip(added.column("chunk").to_pylist(), added.column("counts"), strict=True))
             found.append(np.concatenate([np.frombuffer(counts[n].as_buffer(), np.int64) for n in range(len(counts))]))

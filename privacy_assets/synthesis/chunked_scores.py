@@ -203,6 +203,7 @@ def score_chunks(
         return
     placed = {f"c{j}": own.astype(np.int64) for j, own in enumerate(cells)} | {"row": np.arange(len(cells[0]))}
     with engine.place(placed) as batches:
+        del placed
         yield EngineChunks(engine, batches, cells, uppers, seed, rows_per_chunk)
 
 

@@ -4,7 +4,7 @@ import logging
 import re
 from contextlib import nullcontext
 from dataclasses import replace
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 import pandas as pd
@@ -96,6 +96,16 @@ def test_codes_in_a_staging_directory_are_found_and_nothing_enters_the_store_of_
     with engine.place({"number": numbers}) as batches:
         engine.collect(engine.map(batches, Copies(), NUMBER))
     assert re.search(rb"Block rdd_", log.read_bytes()[begin:])
+
+
+@pytest.mark.parametrize("has_staging", [True, False])
+def test_codes_that_the_cluster_has_are_not_kept_here(engine, tmp_path, has_staging):
+    numbers = np.arange(1_000)
+    kept, placed = ref(numbers), {"number": numbers}
+    with replace(engine, staging=str(tmp_path) if has_staging else None).place(placed) as batches:
+        del numbers, placed
+        assert kept() is None
+        assert engine.collect(engine.map(batches, Copies(), NUMBER)).num_rows == 1_000
 
 
 def test_a_staging_directory_that_the_server_does_not_see_is_refused(engine, tmp_path, monkeypatch):
