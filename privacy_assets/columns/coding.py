@@ -544,8 +544,9 @@ def people_of_values(
 ) -> NDArray[np.int64]:
     """Count the distinct people of each value.
 
-    A value of -1 is missing; unknown people, -1, count as one person. By default each row is a person. If it is only
-    asked which values ``at_least`` so many people have, a value of more may have any number above.
+    A value of -1 is missing; unknown people, -1, count as one person. Others are numbered from 0; by default each row
+    is a person. If it is only asked which values ``at_least`` so many people have, a value of more may have any number
+    above.
     """
     is_known = codes >= 0
     codes = codes[is_known].astype(np.int64)

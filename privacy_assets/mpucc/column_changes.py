@@ -126,7 +126,7 @@ def measure_column_changes(
     Raises
     ------
     InvalidTableError
-        If the assessment and the tables have different columns.
+        If the assessment and the tables have different columns, or the assessment has no scores to compare with.
 
     Notes
     -----
@@ -147,18 +147,23 @@ def measure_column_changes(
         tables = replace(tables, synthetic=tables.synthetic.take(draws[0]))
     driving = shares_by_column(assessment.details, assessment.settings["columns"])[:max_columns]
     settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
-    n_rows = tables.original.n_distinct + tables.synthetic.n_distinct
-    if engine is not None and n_rows <= (engine.rows_per_task or n_rows):
-        engine = None
+    before = assessment.scores["identification_rate"]
+    if driving and before is None:
+        raise InvalidTableError(
+            "The assessment has no identification_rate, with which the rate after each change is compared. Expected "
+            "tables that can be assessed. Nothing was measured; the scores of the assessment say why it has none."
+        )
 
     @contextmanager
     def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> Iterator[RepeatedSearch]:
         places = [tables.columns.index(column) for column in columns]
-        with placed_tables(engine, [tables.synthetic, tables.original], has_people=True) as placed:
+        n_rows = tables.original.n_distinct + tables.synthetic.n_distinct
+        is_divided = engine is not None and places and n_rows > (engine.rows_per_task or n_rows)
+        sides = [tables.synthetic, tables.original]
+        with placed_tables(engine if is_divided else None, sides, has_people=True) as placed:
             assert placed is None or isinstance(placed, PlacedTables)  # noqa: S101 - the engine divides the work
             yield RepeatedSearch(tables, places, settings, n_used, progress, placed)
 
-    before = assessment.scores["identification_rate"]
     singles = [(column, share, change) for column, share in driving for change in _changes(tables, column)]
     with repeat(tables, [column for column, _ in driving]) as repeated:
         measured = [
@@ -192,8 +197,10 @@ def _best_pair(
     """Add each other change to the one that helps most, and return the best pair; empty if there is no other."""
     first = min(singles, key=_rate)
     (column,), (change,) = first.columns, first.changes
-    changed = changed_tables(tables, tables.columns.index(column), change.new_codes)
     others = [each for each in singles if each is not first][:most_searches]
+    if not others:
+        return []
+    changed = changed_tables(tables, tables.columns.index(column), change.new_codes)
     found = []
     n_with = Counter(assessment.details["field_combo"].tolist())
     with repeat(changed, [each.columns[0] for each in others]) as repeated:

@@ -13,7 +13,7 @@ somebody has very many.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -74,34 +74,14 @@ def bucket_numbers(codes: NDArray[Any], n_codes: int, n_buckets: int) -> NDArray
     return (mixed % np.uint64(n_buckets)).astype(np.min_scalar_type(n_buckets - 1))
 
 
-class Buckets(NamedTuple):
-    """Buckets of a column: the rows that each would receive, and the codes that it has; arrays of (n_buckets,).
-
-    ``is_thinned`` if a few rows of equal codes represent all.
-    """
-
-    n_rows: NDArray[np.int64]
-    n_codes: NDArray[np.int64]
-    is_thinned: bool
-
-
 class BucketRows:
     """The rows in buckets, and how many of them have each code; of all rows counted once, for all levels of a search.
 
-    Only what belongs to the last buckets asked for, and to those that contain them, is kept. ``known`` are the buckets
-    of the same rows that were found before, under the ``names`` of their columns.
+    Only what belongs to the last buckets asked for, and to those that contain them, is kept.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[NDArray[Any]],
-        n_codes: Sequence[int],
-        names: Sequence[Hashable] | None = None,
-        known: dict[Hashable, Buckets] | None = None,
-    ) -> None:
+    def __init__(self, columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> None:
         self.columns, self.n_codes = columns, [max(int(n), 1) for n in n_codes]
-        self.names = range(len(columns)) if names is None else names
-        self.known = {} if known is None else known
         self._rows: dict[tuple[Bucket, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._counts: dict[tuple[tuple[Bucket, ...], int], NDArray[np.int64]] = {}
 
@@ -120,29 +100,6 @@ class BucketRows:
             counts = np.bincount(codes, minlength=self.n_codes[column])
             self._counts[within, column] = self.count(column, within[:-1]) - counts if counts_others else counts
         return self._counts[within, column]
-
-    def buckets(
-        self, column: int, within: tuple[Bucket, ...], most: int, rows_per_task: int, *, is_whole: bool
-    ) -> Buckets:
-        """Return the buckets of a column, which receive at most so many rows of each code if they are thinned.
-
-        Rows are always thinned for a whole combination.
-        """
-        outer = tuple((self.names[bucket.column], bucket.n_buckets, bucket.number) for bucket in within)
-        key = (outer, self.names[column], most, rows_per_task, is_whole)
-        if key not in self.known:
-            n_codes, rows_of_code = self.n_codes[column], self.count(column, within)
-            n_rows = int(rows_of_code.sum())
-            # Thinning sorts the rows, which is worth it if at least half of them are dropped.
-            is_thinned = is_whole or 2 * most * n_codes <= n_rows
-            sent_of_code = np.minimum(rows_of_code, min(most, n_rows)) if is_thinned else rows_of_code
-            n_wanted = max(-(-int(sent_of_code.sum()) // rows_per_task), 1)
-            # If codes are few, each has its own bucket, because two frequent ones could have the same hash.
-            n_buckets = n_wanted if n_wanted <= 1 or n_codes > FEW_CODES * n_wanted else n_codes
-            bucket_of_code = bucket_numbers(np.arange(n_codes), n_codes, n_buckets)
-            sums = [np.bincount(bucket_of_code, own, n_buckets).astype(np.int64) for own in (sent_of_code, None)]
-            self.known[key] = Buckets(sums[0], sums[1], is_thinned)
-        return self.known[key]
 
     def release(self) -> None:
         """Release the rows, and how many of those in buckets have each code."""
@@ -181,7 +138,7 @@ class Division:
     ) -> None:
         self.bucket_rows, self.n_codes, self.combos = bucket_rows, bucket_rows.n_codes, combos
         self.rows_per_task, self.rows_per_tuple = rows_per_task, rows_per_tuple
-        self.size, self.n_rows = combos.shape[1], len(bucket_rows.columns[0])
+        self.size = combos.shape[1]
         self.parts: list[Part] = []
         self.n_tasks = 0
         self.largest = 0
@@ -199,13 +156,21 @@ class Division:
             self._divide_by(column, within, n_tuples, begin + int(first), begin + int(end))
 
     def _divide_by(self, column: int, within: tuple[Bucket, ...], n_tuples: int, begin: int, stop: int) -> None:
+        n_codes, rows_of_code = self.n_codes[column], self.bucket_rows.count(column, within)
         is_whole = len(within) + 1 == self.size
         # Most rows with one code of this column that are sent, if they are thinned.
         most_of_code = self.rows_per_tuple * n_tuples * (1 if is_whole else prod(self.n_codes[column + 1 :]))
-        n_sent, n_own_codes, is_thinned = self.bucket_rows.buckets(
-            column, within, min(most_of_code, self.n_rows), self.rows_per_task, is_whole=is_whole
+        n_rows = int(rows_of_code.sum())
+        # Thinning sorts the rows, which is worth it if at least half of them are dropped.
+        is_thinned = is_whole or 2 * most_of_code * n_codes <= n_rows
+        sent_of_code = np.minimum(rows_of_code, min(most_of_code, n_rows)) if is_thinned else rows_of_code
+        n_wanted = max(-(-int(sent_of_code.sum()) // self.rows_per_task), 1)
+        # If codes are few, each has its own bucket, because two frequent ones could have the same hash.
+        n_buckets = n_wanted if n_wanted <= 1 or n_codes > FEW_CODES * n_wanted else n_codes
+        bucket_of_code = bucket_numbers(np.arange(n_codes), n_codes, n_buckets)
+        n_sent, n_own_codes = (
+            np.bincount(bucket_of_code, weights, n_buckets).astype(np.int64) for weights in (sent_of_code, None)
         )
-        n_buckets = len(n_sent)
         is_large = (n_sent > LARGEST_SHARE * self.rows_per_task) & (not is_whole)
         self._add(within, column, n_buckets, np.flatnonzero((n_sent > 0) & ~is_large), begin, stop, False, is_thinned)
         self.largest = max(self.largest, int(n_sent[~is_large].max(initial=0)))

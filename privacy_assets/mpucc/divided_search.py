@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from privacy_assets.engine.protocol import Engine, gather_batches
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.divided_level import (
     BucketRows,
-    Buckets,
     Division,
     Part,
     Rows,
@@ -143,8 +142,7 @@ class Recoded(NamedTuple):
 class View(NamedTuple):
     """The placed rows and columns of a search, in its order; weights and people of all placed rows.
 
-    The rows are sent in ``n_blobs`` blobs. One column may have other codes than were placed. ``known`` are the buckets
-    of all placed rows that earlier searches found.
+    The rows are sent in ``n_blobs`` blobs. One column may have other codes than were placed.
     """
 
     rows: NDArray[np.int64]
@@ -153,14 +151,6 @@ class View(NamedTuple):
     people: NDArray[np.int32]
     n_blobs: int
     recoded: Recoded | None = None
-    known: dict[Hashable, Buckets] | None = None
-
-    def bucket_rows(self, columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> BucketRows:
-        """Return the rows in buckets of a search, which has its own numbers of the rows."""
-        recoded = None if self.recoded is None else self.recoded.column
-        # A column with other codes has a name that no other search has.
-        names = [object() if c == recoded else c for c in self.columns]
-        return BucketRows(columns, n_codes, names, self.known if len(self.rows) == len(self.weights) else None)
 
     def changed(self, asked: SearchInput) -> Changed:
         """Return the rows with another weight or person than in the search; people may be numbered differently."""
@@ -325,14 +315,15 @@ class _SearchBucket:
             synthetic = take_rows(blocks, np.arange(n_subject))
             with SlicePool(1) as pool:
                 n_unique = profile_combinations(synthetic, combos, rows.weight[:n_subject], None, pool).n_unique
-        found = np.flatnonzero(common < ALL_COLUMNS if len(used) else first < NOT_IDENTIFIED)
+        found = np.flatnonzero(first < NOT_IDENTIFIED)
+        narrowed = np.flatnonzero(common < ALL_COLUMNS)
         partners = rows.number[copies[partner[found]]]
         arrays: list[NDArray[Any]] = [
-            rows.number[found],
+            rows.number[narrowed if len(used) else found],
             first[found],
             partners,
             together[found],
-            common[found] if len(used) else common,
+            common[narrowed],
             is_checked,
             is_live,
             n_unique,
@@ -401,7 +392,7 @@ class DividedSearch(LevelSearch):
             rows, columns = np.arange(len(asked.weights)), tuple(range(self.n_columns))
             view = View(rows, columns, asked.weights, people, count_blobs(engine, batches))
         self.view, self.changed = view, view.changed(asked)
-        self.bucket_rows = view.bucket_rows(asked.columns, self.n_codes)
+        self.bucket_rows = BucketRows(asked.columns, self.n_codes)
         self.search_row = np.full(len(view.weights), -1)
         self.search_row[view.rows] = np.arange(len(view.rows))
         self.rows_per_tuple = rows_per_tuple(view.n_blobs, self.most_records, has_people)
@@ -530,7 +521,6 @@ class PlacedTables:
     n_blobs: int
     columns: tuple[int, ...]
     recoded: Recoded | None = None
-    known: dict[Hashable, Buckets] = field(default_factory=dict)
 
     def without(self, place: int, tables: Sequence[CodedTable]) -> PlacedTables:
         """Return the tables without a column."""
@@ -550,7 +540,7 @@ class PlacedTables:
             return None
         columns = tuple(self.columns[place] for place in order)
         rows = np.concatenate([own, others])
-        return View(rows, columns, self.weights, self.people, self.n_blobs, self.recoded, self.known)
+        return View(rows, columns, self.weights, self.people, self.n_blobs, self.recoded)
 
     def _find(self, table: CodedTable, but: int | None) -> tuple[NDArray[np.int64] | None, int | None]:
         begin, n_positions = 0, max(int(each.positions.max(initial=0)) for each in (table, *self.tables)) + 1
@@ -574,7 +564,7 @@ def placed_tables(
 ) -> Iterator[Engine | PlacedTables | None]:
     """Hand over tables with the same columns once; yield the engine itself if it does not divide the work.
 
-    With ``has_people``, each record of a table without people is a person.
+    With ``has_people``, each record of a table without people is a person; who has a synthetic record does not matter.
     """
     if engine is None or engine.rows_per_task is None:
         yield engine

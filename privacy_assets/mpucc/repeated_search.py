@@ -73,7 +73,7 @@ class RepeatedSearch:
         return {"identification_rate": rate, **protection_scores(search, rate)}
 
     def _can_merge(self, changed: PreprocessedTables) -> bool:
-        """Return whether rows of a table are equal after a change: of those that are equal in the other columns."""
+        """Return whether rows of a table could be one after a change: of those that are equal in the other columns."""
         sides = zip((changed.original, changed.synthetic), self._alike, strict=True)
         return any(
             len(rows) > 0 and group_rows([codes[rows] for codes in side.codes], changed.n_codes)[1] < len(rows)

@@ -171,6 +171,27 @@ def test_an_engine_has_the_tables_once_for_all_changes_of_one_column(monkeypatch
     assert len(placed) == 1 + len(set(measured[1]["change"]) & {"both dropped", "both coarsened"})
 
 
+def test_an_engine_is_not_asked_for_what_is_not_searched(monkeypatch):
+    asked, place = [], LocalEngine.place
+    monkeypatch.setattr(LocalEngine, "place", lambda own, columns: asked.append(columns) or place(own, columns))
+    engine = LocalEngine(rows_per_task=2)
+    # Nobody is identified; then no other change can be added to the only one.
+    alike = pd.DataFrame({"a": [1, 1, 2, 2], "b": [1, 1, 2, 2]})
+    tables = preprocess(alike, alike, deduplicate=False)
+    assert len(measure_column_changes(tables, assess_preprocessed(tables), engine=engine)) == 0
+    assert not asked
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    measure_column_changes(tables, assess_preprocessed(tables), max_columns=1, pairs=True, engine=engine)
+    assert len(asked) == 1
+
+
+def test_an_assessment_without_scores_is_refused():
+    original = pd.DataFrame({"a": range(20), "b": list("abcde") * 4})
+    tables = preprocess(original, original.copy()).judged("other people")
+    with pytest.raises(InvalidTableError, match="has no identification_rate"):
+        measure_column_changes(tables, assess_preprocessed(tables))
+
+
 def test_pairs_need_a_column_that_stays():
     two = preprocess(ORIGINAL[["visits", "town"]], SYNTHETIC[["visits", "town"]])
     changes = measure_column_changes(two, assess_preprocessed(two), pairs=True)

@@ -97,23 +97,6 @@ def test_large_buckets_are_divided_down_to_whole_combinations():
     assert [part.prefix for part in parts if part.is_base] == [[0, 1], [0, 2], [1, 2]]
 
 
-def test_buckets_that_an_earlier_search_found_are_not_counted_again():
-    columns, n_codes, _, _ = skewed_table(MANY, 0.9)
-    combos = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int16)
-    known = {}
-    first = Division(BucketRows(columns, n_codes, ["a", "b", "c", "d"], known), combos, 1_000, 10)
-    n_known = len(known)
-    again = BucketRows(columns, n_codes, ["a", "b", "c", "d"], known)
-    assert Division(again, combos, 1_000, 10).parts == first.parts
-    assert len(known) == n_known
-    assert again._counts == {}
-    # Another column, and tasks of another size, have buckets of their own.
-    other = [columns[0] // 2, *columns[1:]]
-    for names, own, rows_per_task in ((["e", "b", "c", "d"], other, 1_000), (["a", "b", "c", "d"], columns, 400)):
-        found = Division(BucketRows(own, n_codes, names, known), combos, rows_per_task, 10)
-        assert found.parts == Division(BucketRows(own, n_codes), combos, rows_per_task, 10).parts
-
-
 @pytest.mark.parametrize(
     ("people", "changed"),
     [([0, 0, 1], []), ([4, 4, 6], []), ([0, 1, 1], [1, 2, 3]), ([1, 1, 0], [1, 2, 3]), ([0, 0, -1], [1, 2, 3])],

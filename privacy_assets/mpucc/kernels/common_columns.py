@@ -79,6 +79,8 @@ def narrow_by_levels(
         is_live = np.zeros(len(combos), np.bool_)
         for begin in range(0, len(combos), BATCH):
             is_open = could_be & (common != 0)
+            if not is_open.any():
+                break
             n_identified = int((common < nothing).sum())
             report(LevelProgress(size, n_checked + begin, n_identified, begin, len(combos)))
             batch = slice(begin, begin + BATCH)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.mpucc.kernels import common_columns
-from privacy_assets.mpucc.kernels.common_columns import find_common_columns
+from privacy_assets.mpucc.kernels.common_columns import find_common_columns, narrow_by_levels
 from tests.examples import examples
 from tests.reference.mpucc import all_combinations, project
 from tests.reference.mpucc_people import whose
@@ -80,3 +80,13 @@ def test_people_who_cannot_be_told_apart_are_not_identified():
     assert is_identified.tolist() == [True, False]
     # One column is enough for the first; nothing identifies the second.
     assert is_needed.tolist() == [[True, False], [True, True]]
+
+
+def test_nothing_is_searched_if_no_row_is_open():
+    def search(*_):
+        raise AssertionError("a search without open rows")
+
+    is_identified, is_needed = narrow_by_levels(search, 3, np.zeros(4, np.bool_), [0, 2], 3)
+    assert not is_identified.any()
+    assert is_needed.shape == (4, 2)
+    assert is_needed.all()
