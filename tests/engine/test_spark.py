@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from privacy_assets import anonymize, assess_mpuccs, synthesize
+from privacy_assets import anonymize, assess_mpuccs, measure_column_changes, synthesize
 from privacy_assets.engine import connection
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError, InvalidSettingError
+from privacy_assets.mpucc.assess import assess_preprocessed
+from privacy_assets.mpucc.preprocess import preprocess
 from tests.engine.tasks import Copies, DiesOnce, Fails
 from tests.mpucc.search_cases import agree, searches
 from tests.spark_server import read_uncompressed, spark_server
@@ -52,6 +54,10 @@ def test_assessments_on_a_server_are_equal_and_leave_no_value_there(engine):
     assert found.scores == expected.scores
     pd.testing.assert_frame_equal(found.details, expected.details)
     pd.testing.assert_frame_equal(found.tree, expected.tree)
+    tables = preprocess(original, synthetic)
+    changes = [measure_column_changes(tables, assess_preprocessed(tables), engine=each) for each in (None, engine)]
+    assert set(changes[0]["change"]) == {"dropped", "coarsened"}
+    pd.testing.assert_frame_equal(*changes)
     wards = original.assign(ward=rng.integers(0, 3, 200))
     for more in ({}, {"sensitive": ["ward"], "l_diversity": 2}):
         expected, found = (
