@@ -34,8 +34,9 @@ from privacy_assets.anonymization.kernels.models import row_models
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix
 from privacy_assets.mpucc.divided_level import LARGEST_SHARE, BucketRows, Division, rows_per_tuple
-from privacy_assets.mpucc.divided_search import ROWS_PER_BLOB, DividedSearch, columns_to_place
+from privacy_assets.mpucc.divided_search import DividedSearch
 from privacy_assets.mpucc.kernels.search import SearchInput, SearchResult, find_mpuccs, search_levels
+from privacy_assets.mpucc.placed_tables import ROWS_PER_BLOB, columns_to_place
 
 MARK = "PRIVACY_ASSETS_BENCHMARK"
 """A variable in the environment of the server and its workers, by which they are found."""

@@ -20,9 +20,9 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.copies_beyond_people import copies_beyond_people
-from privacy_assets.mpucc.divided_search import placed_tables
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.kernels.search import SearchResult
+from privacy_assets.mpucc.placed_tables import placed_tables
 from privacy_assets.mpucc.preprocess import (
     DatetimePrecision,
     NumericPrecision,

@@ -18,9 +18,9 @@ from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.divided_search import PlacedTables, placed_tables
 from privacy_assets.mpucc.draws import draw_rows, most_records
 from privacy_assets.mpucc.pictures import shares_by_column
+from privacy_assets.mpucc.placed_tables import PlacedTables, placed_tables
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.mpucc.repeated_search import RepeatedSearch, changed_tables
 from privacy_assets.mpucc.results import SearchProgress

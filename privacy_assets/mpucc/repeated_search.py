@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
-from privacy_assets.mpucc.divided_search import PlacedTables
+from privacy_assets.mpucc.placed_tables import PlacedTables
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings

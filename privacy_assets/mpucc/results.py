@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import Matches, count_agreements
-from privacy_assets.mpucc.divided_search import DividedSearch, PlacedTables, distinguished_people, find_mpuccs_by
+from privacy_assets.mpucc.divided_search import DividedSearch, find_mpuccs_by
 from privacy_assets.mpucc.intervals import Estimate, wilson_interval
 from privacy_assets.mpucc.kernels.agree_sets import agree_sets, singles_out
 from privacy_assets.mpucc.kernels.closest_rows import find_closest_rows
@@ -21,6 +21,7 @@ from privacy_assets.mpucc.kernels.code_blocks import group_by_width
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchInput, SearchResult, search_levels
 from privacy_assets.mpucc.people import Subjects
+from privacy_assets.mpucc.placed_tables import PlacedTables, distinguished_people
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MUTUAL_INFORMATION, MpuccSettings, count_combinations
 

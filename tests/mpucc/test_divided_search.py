@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from privacy_assets import assess_mpuccs
 from privacy_assets.mpucc.divided_level import LARGEST_SHARE, BucketRows, Division
-from privacy_assets.mpucc.divided_search import DividedSearch, View, columns_to_place
+from privacy_assets.mpucc.divided_search import DividedSearch
 from privacy_assets.mpucc.kernels.search import SearchInput, find_mpuccs, search_levels
+from privacy_assets.mpucc.placed_tables import View, columns_to_place
 from tests.engines import ShufflingEngine
 from tests.examples import examples
 from tests.mpucc.search_cases import agree, searches

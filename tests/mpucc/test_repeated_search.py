@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.engine.local import LocalEngine
-from privacy_assets.mpucc.divided_search import placed_tables
+from privacy_assets.mpucc.placed_tables import placed_tables
 from privacy_assets.mpucc.preprocess import group_equal_rows, preprocess
 from privacy_assets.mpucc.repeated_search import RepeatedSearch
 from privacy_assets.mpucc.results import SyntheticSearch, score
