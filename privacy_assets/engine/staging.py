@@ -1,4 +1,4 @@
-"""Codes in a directory that this process and the workers see, because a server keeps what is sent to it."""
+"""A directory that this process and the workers see, because a server keeps what is sent to it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,11 @@ PREFIX = "privacy_assets-codes-"
 
 
 @contextmanager
-def staged(staging: str, cells: Iterable[pa.Table], schema: pa.Schema) -> Iterator[str]:
-    """Write cells into a file that only its owner can read, yield its path for the workers, and remove it at the end.
+def staging_directory(staging: str) -> Iterator[Path]:
+    """Make a directory that only its owner can read, for this process and the workers, and remove it at the end.
 
     What killed processes left behind is removed first: their locks ended with them.
     """
-
-    def write(file: BinaryIO) -> None:
-        # Spark divides a file by row groups, one for each cell; statistics would repeat the cells.
-        with pq.ParquetWriter(file, schema, compression="none", use_dictionary=False, write_statistics=False) as writer:
-            for cell in cells:
-                writer.write_table(cell)
-
     root, name, problem = Path(staging.removeprefix("file://")), f"{PREFIX}{uuid4().hex}", ""
     with ExitStack() as stack:
         try:
@@ -51,12 +44,40 @@ def staged(staging: str, cells: Iterable[pa.Table], schema: pa.Schema) -> Iterat
             stack.callback(shutil.rmtree, root / name, ignore_errors=True)
             stack.enter_context(locked(new / "lock"))
             new.rename(root / name)
-            write_file(root / name / "codes.parquet", write)
         except OSError as error:
-            problem = error.strerror or type(error).__name__
-        if problem:
-            raise EngineError(
-                f"The codes could not be written to the staging directory: {problem}. Nothing was sent. Expected an "
-                "existing directory that this process may write to, on a file system with locks."
-            )
-        yield f"{staging.rstrip('/')}/{name}/codes.parquet"
+            problem = _reason(error)
+        _refuse(problem)
+        yield root / name
+
+
+@contextmanager
+def staged(staging: str, cells: Iterable[pa.Table], schema: pa.Schema) -> Iterator[str]:
+    """Write cells into a file of a `staging_directory`, and yield its path for the workers."""
+
+    def write(file: BinaryIO) -> None:
+        # Spark divides a file by row groups, one for each cell; statistics would repeat the cells.
+        with pq.ParquetWriter(file, schema, compression="none", use_dictionary=False, write_statistics=False) as writer:
+            for cell in cells:
+                writer.write_table(cell)
+
+    problem = ""
+    with staging_directory(staging) as directory:
+        try:
+            write_file(directory / "codes.parquet", write)
+        except OSError as error:
+            problem = _reason(error)
+        _refuse(problem)
+        yield f"{staging.rstrip('/')}/{directory.name}/codes.parquet"
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _refuse(problem: str) -> None:
+    """Refuse the directory if there is a problem; outside of the handler, so that the error has no context."""
+    if problem:
+        raise EngineError(
+            f"This process cannot write to the staging directory: {problem}. Nothing was sent. Expected an existing "
+            "directory on a file system with locks."
+        )

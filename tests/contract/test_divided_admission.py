@@ -1,4 +1,4 @@
-"""A table that workers admit is the whole table in the order of its values, and is refused in the same words."""
+"""A table that workers admit is the whole table in an order of its own, and is refused in the same words."""
 
 import datetime as dt
 import logging
@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.divided_admission import AdmitRows, DividedAdmission, gather_rows
+from privacy_assets.contract.divided_admission import AdmitRows, DividedAdmission
+from privacy_assets.contract.gathered_rows import GatheredRows, SendRows
 from privacy_assets.disclosure.declared_unit import examine_unit
 from privacy_assets.errors import ContractError, EngineError, InvalidTableError
 from privacy_assets.storage.arrow_frames import as_frame
@@ -52,6 +54,9 @@ KINDS = {
 }
 
 
+WAYS = ["memory", "files", "staging"]
+
+
 @st.composite
 def tables(draw):
     kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True))
@@ -84,21 +89,15 @@ def answers_of(task, table, sizes=(3,), seed=0):
     return answers
 
 
-def divided(table, contract, sizes=(3,), seed=0):
+def divided(table, contract, sizes=(3,), seed=0, staging=None, directory=None):
     admission = DividedAdmission(contract, [(name, "string") for name in table.column_names])
-    found = admission.finish(answers_of(admission.task, table.select(list(admission.columns)), sizes, seed))
+    answers = answers_of(admission.task(staging), table.select(list(admission.columns)), sizes, seed)
+    found = admission.finish(answers, GatheredRows(staging, directory), directory)
     return found._replace(table=frame_of(found.table))
 
 
-def sort_keys(column):
-    """A comparable value for each cell: categories by their place, missing ones last."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return [(code < 0, code) for code in column.cat.codes]
-    return [(missing, 0 if missing else value) for value, missing in zip(column, column.isna(), strict=True)]
-
-
 def whole(table, described):
-    """Admit a table at once, its rows sorted by their values; return it and the person of each row."""
+    """Admit a table at once, its rows in the order of their hashes; return it and the person of each row."""
     frame, contract = as_frame(table), TableContract.from_mapping({"columns": described})
     contract.admit(frame)
     without_person = {
@@ -107,16 +106,18 @@ def whole(table, described):
         for name, own in described.items()
     }
     converted = TableContract.from_mapping({"columns": without_person}).admit(frame)
-    cells = [sort_keys(converted[name]) for name in converted.columns]
-    rows = sorted(range(len(frame)), key=lambda row: [own[row] for own in cells])
+    columns = [converted[name] for name in converted.columns]
+    rows = np.lexsort([hash_rows(columns, len(frame), seed) for seed in (1, 0)]).tolist()
     people = None if contract.person is None else converted[contract.person].iloc[rows].tolist()
     return contract.admit(frame.iloc[rows].reset_index(drop=True)), people
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(tables(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 9))
-def test_workers_admit_what_the_whole_table_is_or_refuse_it_in_the_same_words(case, sizes, seed):
+@given(tables(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 9), st.sampled_from(WAYS))
+def test_workers_admit_what_the_whole_table_is_or_refuse_it_in_the_same_words(tmp_path_factory, case, sizes, seed, way):
     table, described = case
+    staging = tmp_path_factory.mktemp("staging") if way == "staging" else None
+    directory = None if way == "memory" else tmp_path_factory.getbasetemp()
     contract = TableContract.from_mapping({"columns": described})
     expected, refused = None, None
     try:
@@ -125,11 +126,11 @@ def test_workers_admit_what_the_whole_table_is_or_refuse_it_in_the_same_words(ca
         refused = error
     if refused is not None:
         with pytest.raises(ContractError) as raised:
-            divided(table, contract, sizes, seed)
+            divided(table, contract, sizes, seed, staging, directory)
         assert str(raised.value) == str(refused)
         assert raised.value.failures == refused.failures
         return
-    found = divided(table, contract, sizes, seed)
+    found = divided(table, contract, sizes, seed, staging, directory)
     pd.testing.assert_frame_equal(found.table, expected)
     assert fingerprint(found.table) == fingerprint(expected)
     if contract.person is not None:
@@ -144,12 +145,15 @@ def test_direct_identifiers_stay_on_the_cluster_unless_a_check_needs_them():
     name = {"type": "text", "role": "direct_identifier"}
     age = {"type": "integer", "role": "quasi_identifier"}
     columns = [("name", "string"), ("age", "long")]
-    assert DividedAdmission(contract_of(name=name, age=age), columns).task.kept == ("age",)
-    assert DividedAdmission(contract_of(name=name | {"unique": True}, age=age), columns).task.kept == ("name", "age")
+    assert DividedAdmission(contract_of(name=name, age=age), columns).task(None).kept == ("age",)
+    assert DividedAdmission(contract_of(name=name | {"unique": True}, age=age), columns).task(None).kept == (
+        "name",
+        "age",
+    )
     table = pa.table({"name": ["a", "b", "a"], "age": [2, 1, 3]})
     with pytest.raises(ContractError, match="column 'name' fails is_unique in 2 records"):
         divided(table, contract_of(name=name | {"unique": True}, age=age))
-    assert divided(table, contract_of(name=name, age=age)).table["age"].tolist() == [1, 2, 3]
+    assert divided(table, contract_of(name=name, age=age)).table["age"].sort_values().tolist() == [1, 2, 3]
 
 
 def test_the_order_does_not_depend_on_columns_that_only_a_check_needs():
@@ -174,7 +178,7 @@ def test_checks_of_whole_columns_and_tables_and_functions_of_the_user_are_the_dr
     contract = TableContract(schema)
     table = pa.table({"a": [1, 1, 0, 2], "b": [1, 1, -1, 2], "c": [9, 9, 9, 1]})
     admission = DividedAdmission(contract, [(name, "long") for name in "abc"])
-    assert not [column for column in admission.task.schema.columns.values() if column.checks]
+    assert not [column for column in admission.task(None).schema.columns.values() if column.checks]
     refusals = []
     for admit in (lambda: contract.admit(as_frame(table)), lambda: divided(table, contract)):
         with pytest.raises(ContractError) as raised:
@@ -193,7 +197,7 @@ def test_rules_are_judged_by_the_driver_in_the_same_words():
     table = pa.table(
         {"who": ["x", "x", "y"], "other": ["o"] * 3, "a": [1, 1, 5], "b": [2, 3, 4], "c": [3, 4, 8]},
     )
-    assert DividedAdmission(contract, [(name, "string") for name in columns]).task.kept == ("who", "a", "b", "c")
+    assert DividedAdmission(contract, [(name, "string") for name in columns]).task(None).kept == ("who", "a", "b", "c")
     refusals = []
     for admit in (lambda: contract.admit(as_frame(table)), lambda: divided(table, contract)):
         with pytest.raises(ContractError) as raised:
@@ -213,19 +217,19 @@ def test_a_check_that_changes_its_name_when_it_sees_a_table_says_no_value():
     contract = TableContract(pandera.DataFrameSchema({"a": pandera.Column(str, check, metadata={"role": "other"})}))
     for _ in range(2):
         with pytest.raises(ContractError, match="fails own in 2 records") as raised:
-            divided(pa.table({"a": ["SENTINEL", "SENTINEL", "b"]}), contract)
+            divided(pa.table({"a": ["SENTINEL", "SENTINEL"]}), contract)
         assert "SENTINEL" not in str(raised.value)
 
 
 def test_a_worker_that_fails_says_only_how_and_logs_nothing(caplog, capfd):
     contract = contract_of(a={"type": "category", "role": "other"})
     admission = DividedAdmission(contract, [("a", "string")])
-    answers = answers_of(admission.task, pa.table({"a": pa.array([0], pa.timestamp("s", "Mars/SENTINEL"))}))
+    answers = answers_of(admission.task(None), pa.table({"a": pa.array([0], pa.timestamp("s", "Mars/SENTINEL"))}))
     with (
         caplog.at_level(logging.DEBUG),
         pytest.raises(EngineError, match=r"its rows of the table \(InvalidTableError\)") as raised,
     ):
-        admission.finish(answers)
+        admission.finish(answers, GatheredRows(None, None), None)
     assert "SENTINEL" not in str(raised.value)
     assert not [answer for answer in answers if "SENTINEL" in str(answer)]
     assert "SENTINEL" not in "".join([*capfd.readouterr(), caplog.text])
@@ -240,7 +244,7 @@ def test_types_with_several_values_in_a_cell_are_refused_by_name_and_type():
     assert "SENTINEL" not in str(raised.value)
 
 
-def test_rows_without_a_contract_come_in_the_order_of_their_values():
+def test_rows_without_a_contract_come_unchanged_and_in_one_order():
     table = pa.table(
         {
             "a": pa.array([2, None, 1, 2]),
@@ -248,11 +252,17 @@ def test_rows_without_a_contract_come_in_the_order_of_their_values():
             "c": pa.array([Decimal("1.5"), None, Decimal("0.5"), Decimal("1.5")]),
         }
     )
-    task = AdmitRows(None, ("a", "b", "c"))
-    found = gather_rows(answers_of(task, table, (1,), 3))
-    expected = as_frame(table.take([2, 3, 0, 1]))
-    assert (found.dtypes == expected.dtypes).all()
-    assert found.astype(object).where(found.notna(), None).to_dict("list") == table.take([2, 3, 0, 1]).to_pydict()
+    names = ("a", "b", "c")
+    task, frames = AdmitRows(None, names, SendRows(None, names)), []
+    for sizes, seed in [((1,), 3), ((4,), 0), ((2, 1), 5)]:
+        rows = GatheredRows(None, None)
+        assert {rows.add(answer) for answer in answers_of(task, table, sizes, seed)} == {None}
+        frames.append(rows.read(names))
+        pd.testing.assert_frame_equal(frames[0], frames[-1])
+    expected = as_frame(table)
+    assert (frames[0].dtypes == expected.dtypes).all()
+    found = frames[0].astype(object).where(frames[0].notna(), None).to_dict("records")
+    assert sorted(map(str, found)) == sorted(map(str, table.to_pylist()))
 
 
 def test_of_direct_identifiers_keyed_hashes_arrive_and_it_is_judged_whose_the_rows_are():

@@ -1,8 +1,8 @@
 """A table of a Spark cluster, or files that the cluster can read."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,12 @@ import pandas as pd
 
 from privacy_assets.contract.column_admission import AdmittedColumns
 from privacy_assets.contract.contract import TableContract
-from privacy_assets.contract.divided_admission import (
-    ANSWERS,
-    AdmitRows,
-    DividedAdmission,
-    gather_rows,
-    require_supported,
-)
+from privacy_assets.contract.divided_admission import AdmitRows, DividedAdmission, require_supported
+from privacy_assets.contract.gathered_rows import ANSWERS, GatheredRows, SendRows
 from privacy_assets.engine.connection import require_address
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import Batches, SparkEngine
+from privacy_assets.engine.staging import staging_directory
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import described, setting
 
@@ -39,7 +35,8 @@ class SparkSource:
     """A table of a Spark catalog, or files that the cluster can read (needs the extra ``spark``).
 
     The workers check the contract. Only admitted columns are read; direct identifiers stay on the cluster unless a
-    check needs the whole column. Rows are sorted by the admitted columns, because a Spark table has no order.
+    check needs the whole column. Rows are in the order of hashes of the admitted columns, because a Spark table has
+    none. If the engine has a staging directory, workers write them there; otherwise the server has to return all.
 
     The session is that of the release's `SparkEngine`, a session of the server ``remote``, or the given ``session``: a
     SparkSession, or an object with a ``spark_session``.
@@ -53,8 +50,8 @@ class SparkSource:
 
     table: str | None = setting(
         None,
-        "A table or view of a Spark catalog (extra spark), checked on the cluster and sorted by its admitted columns. "
-        "{partition_key} in its name is replaced by the materialized partition.",
+        "A table or view of a Spark catalog (extra spark), checked on the cluster and ordered by hashes of its "
+        "admitted columns. {partition_key} in its name is replaced by the materialized partition.",
         "medical.patients",
     )
     path: str | None = setting(
@@ -99,12 +96,16 @@ class SparkSource:
         return PARTITION_FIELD in (self.table or self.path or "")
 
     def read(self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str) -> pd.DataFrame:
-        """Read all rows of a partition unchanged, sorted by their values; ``jobs`` names Spark's jobs."""
+        """Read all rows of a partition unchanged, in the order of their hashes; ``jobs`` names Spark's jobs."""
         with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
             require_supported([(f"position {place}", kind) for place, (_, kind) in enumerate(columns)])
             names = tuple(name for name, _ in columns)
-            with closing(spark.stream(spark.map(_select(batches, names), AdmitRows(None, names), ANSWERS))) as answers:
-                return gather_rows(answers)
+            with _staging(spark) as staging:
+                rows = GatheredRows(staging, None)
+                with _run(spark, batches, AdmitRows(None, names, SendRows(staging, names)), names) as answers:
+                    for answer in answers:
+                        rows.add(answer)
+                return rows.read(rows.columns)
 
     def admit(
         self,
@@ -117,9 +118,11 @@ class SparkSource:
         """Let the workers check the contract, and store what they send in ``directory``; otherwise as `read`."""
         with self._opened(partition_key, engine, jobs) as (spark, batches, columns):
             admission = DividedAdmission(contract, columns)
-            checked = spark.map(_select(batches, admission.columns), admission.task, ANSWERS)
-            with closing(spark.stream(checked)) as answers:
-                return admission.finish(answers, directory)
+            with (
+                _staging(spark) as staging,
+                _run(spark, batches, admission.task(staging), admission.columns) as answers,
+            ):
+                return admission.finish(answers, GatheredRows(staging, directory), directory)
 
     def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
         """Refuse a source without a known cluster: neither it nor the release has a session or an address."""
@@ -166,5 +169,13 @@ class SparkSource:
         return lambda spark: spark.read.format(self.format).options(**options).load(place)
 
 
-def _select(batches: Batches, names: Sequence[str]) -> Batches:
-    return replace(batches, frame=batches.frame.select(*("`" + name.replace("`", "``") + "`" for name in names)))
+def _staging(spark: SparkEngine) -> AbstractContextManager[Path | None]:
+    return nullcontext() if spark.staging is None else staging_directory(spark.staging)
+
+
+def _run(
+    spark: SparkEngine, batches: Batches, task: AdmitRows, names: Sequence[str]
+) -> AbstractContextManager[Iterator[Mapping[str, Any]]]:
+    """Run the task on some columns; the answers come as they arrive."""
+    columns = batches.frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+    return closing(spark.stream(spark.map(replace(batches, frame=columns), task, ANSWERS)))
