@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.coding import connected, count_codes
+from privacy_assets.columns.factorizing import factorize
 from privacy_assets.columns.spelling import numbers_of_distinct
 
 FEWEST_VALUES: Final = 10
@@ -75,10 +76,9 @@ class Candidate(NamedTuple):
 def code_column(column: pd.Series[Any]) -> CodedColumn:
     """Return the codes of a column; a single one if its values cannot be compared."""
     try:
-        codes, found = pd.factorize(column, sort=True)
+        codes, values = factorize(column, sort=True)
     except TypeError:
         return CodedColumn(np.zeros(len(column), np.int8), pd.Index([0]), may_number=False)
-    values: pd.Index[Any] = pd.Index(found)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     # Codes that are spelled alike are one, which stands where the first of them does; names may be of several people.

@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, encode_column
+from privacy_assets.columns.factorizing import factorize
 
 SPELLING: Final = "canonical/1"
 """Version of the rules of `canonical`, which assessments record."""
@@ -108,15 +109,16 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
 
 def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
-    codes, distinct = pd.factorize(column)
+    codes, distinct = factorize(column)
     alike = numbers_of_distinct(distinct)
-    return codes if alike is None else np.append(alike, -1)[codes]
+    numbers: NDArray[np.int64] = (codes if alike is None else np.append(alike, -1)[codes]).astype(np.int64, copy=False)
+    return numbers
 
 
-def numbers_of_distinct(keys: Any) -> NDArray[np.int64] | None:
-    """Return numbers of distinct keys, as `factorize_keys`; None if no two are spelled alike in another notation."""
+def numbers_of_distinct(keys: Any) -> NDArray[np.integer[Any]] | None:
+    """Return numbers of distinct keys, as `factorize_keys`; None if all are spelled in one way already."""
     spelled = _spelled(keys) if keys.dtype.kind == MAY_HAVE_TEXTS else None
-    return None if spelled is None else pd.factorize(np.array(spelled, object))[0]
+    return None if spelled is None else factorize(spelled)[0]
 
 
 def people_of(keys: pd.DataFrame) -> NDArray[np.int64]:
@@ -133,18 +135,22 @@ def keys_of_rows(keys: pd.DataFrame) -> pd.Series[Any]:
     return pd.Series(np.array([*map(repr, distinct), None], object)[codes], keys.index)
 
 
-def _spelled(keys: Any, *, with_exponents: bool = False) -> list[Any] | None:
+def _spelled(keys: Any, *, with_exponents: bool = False) -> pd.Series[Any] | None:
     """Return the spelling of each key of an array; None if all are spelled so already."""
-    spelled: dict[str, str] = {}
+    # Not all as objects of Python, which take several times the memory.
+    blocks, is_spelled, is_text = list[Any](), True, isinstance(keys.dtype, pd.StringDtype)
     for begin in range(0, len(keys), SPELLED_AT_ONCE):
-        # Not all as objects of Python, which take several times the memory.
-        some = [key for key in keys[begin : begin + SPELLED_AT_ONCE].tolist() if isinstance(key, str)]
-        spelled |= {
+        some = keys[begin : begin + SPELLED_AT_ONCE]
+        texts = [key for key in some.tolist() if isinstance(key, str)]
+        spelled = {
             key: own if own and (with_exponents or not _may_be_hexadecimal(key)) else key.strip().casefold()
-            for key, own in zip(some, canonical_of_all(some), strict=True)
+            for key, own in zip(texts, canonical_of_all(texts), strict=True)
             if own != key
         }
-    return [spelled.get(key, key) for key in keys.tolist()] if spelled else None
+        is_spelled &= not spelled
+        own = [spelled.get(key, key) for key in some.tolist()] if spelled else some
+        blocks.append(pd.Series(own, dtype=keys.dtype if is_text else object))
+    return None if is_spelled else pd.concat(blocks, ignore_index=True)
 
 
 def _may_be_hexadecimal(key: str) -> bool:

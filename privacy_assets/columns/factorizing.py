@@ -1,0 +1,74 @@
+"""Codes of a column whose texts may be too many for one table of all: of a range of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+TEXTS_AT_ONCE = 2**20
+N_DRAWN = 2**14
+"""Rows of which the texts are drawn; if less than half of these differ, one table of all is small, and faster."""
+
+
+def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np.integer[Any]], pd.Index[Any]]:
+    """Return codes and distinct values as `pandas.factorize`, of many texts with a part of the memory.
+
+    Parameters
+    ----------
+    column : Series
+        Its missing values have the code -1.
+    sort : bool
+        Whether values are in their order instead of that of their appearance.
+    """
+    is_stored = isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow"
+    texts = pa.chunked_array([pa.array([], pa.large_string())])
+    if is_stored and len(column) > 2 * TEXTS_AT_ONCE:
+        own = pa.array(column, from_pandas=True)
+        texts = own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
+    places = np.linspace(0, max(len(texts) - 1, 0), min(N_DRAWN, len(texts))).astype(np.int64)
+    drawn = pc.unique(texts.take(pa.array(places)).drop_null())
+    if 2 * len(drawn) <= len(places):
+        numbers, found = pd.factorize(column, sort=sort)
+        return numbers, pd.Index(found)
+    codes = np.full(len(texts), -1, np.int32)
+    n_values = 0
+    values, first = list[pa.Array](), [np.zeros(0, np.int64)]
+    for rows in _ranges(texts, drawn.take(pc.array_sort_indices(drawn))):
+        own = texts.take(pa.array(rows)).combine_chunks().dictionary_encode()
+        in_order, local = pc.array_sort_indices(own.dictionary).to_numpy(), own.indices.to_numpy()
+        codes[rows] = n_values + _inverse(in_order)[local]
+        values.append(own.dictionary.take(pa.array(in_order)))
+        n_values += len(in_order)
+        first_row = np.zeros(len(in_order), np.int64)
+        first_row[local[::-1]] = rows[::-1]  # What is assigned last stays.
+        first.append(first_row[in_order])
+    distinct = pa.chunked_array(values, texts.type)
+    if not sort:
+        order = np.argsort(np.concatenate(first))
+        codes = np.append(_inverse(order), -1).astype(np.int32)[codes]
+        distinct = distinct.take(pa.array(order))
+    return codes, pd.Index(pd.Series(pd.array(distinct, dtype=column.dtype)))
+
+
+def _ranges(texts: pa.ChunkedArray, drawn: pa.Array) -> Iterator[NDArray[np.int64]]:
+    """Yield the rows whose texts are in a range, in the order of the texts; the bounds are some of those drawn."""
+    n_ranges = min(-(-len(texts) // TEXTS_AT_ONCE), 255)
+    bounds = np.unique(np.arange(1, n_ranges) * len(drawn) // n_ranges)
+    range_of_row = np.zeros(len(texts), np.uint8)
+    for bound in bounds:
+        range_of_row += pc.greater_equal(texts, drawn[int(bound)]).fill_null(False).to_numpy().view(np.uint8)
+    range_of_row[pc.is_null(texts).to_numpy()] = 255
+    for number in range(len(bounds) + 1):
+        yield np.flatnonzero(range_of_row == number)
+
+
+def _inverse(order: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place

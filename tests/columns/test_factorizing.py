@@ -1,0 +1,47 @@
+"""Codes of many texts are those of pandas, however few of them are looked at together."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy_assets.columns import factorizing
+from privacy_assets.columns.factorizing import factorize
+from tests.examples import examples
+
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "A", "ä", "a\u0308", "10", "9", "z" * 40]), st.text(max_size=3))
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(TEXTS, max_size=60),
+    st.integers(1, 20),
+    st.integers(1, 90),
+    st.booleans(),
+    st.sampled_from(["str", "string", object, "category"]),
+)
+def test_codes_and_values_are_those_of_pandas(texts, at_once, drawn, sort, dtype):
+    column = pd.Series(texts, dtype=object).astype(dtype)
+    codes, values = pd.factorize(column, sort=sort)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factorizing, "TEXTS_AT_ONCE", at_once)
+        patch.setattr(factorizing, "N_DRAWN", drawn)
+        found, distinct = factorize(column, sort=sort)
+    assert found.tolist() == codes.tolist()
+    pd.testing.assert_index_equal(distinct, pd.Index(values))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("sort", [True, False])
+def test_rows_may_be_many_more_than_ranges(monkeypatch, sort, share):
+    monkeypatch.setattr(factorizing, "TEXTS_AT_ONCE", 10)
+    monkeypatch.setattr(factorizing, "N_DRAWN", 300)
+    random = np.random.default_rng(0)
+    texts = pd.Series([f"text {number}" for number in random.integers(0, 2_000, 5_000)], dtype="str")
+    texts[random.random(5_000) < share] = "the most frequent one"
+    texts[random.random(5_000) < 0.1] = None
+    codes, values = pd.factorize(texts, sort=sort)
+    found, distinct = factorize(texts, sort=sort)
+    assert found.tolist() == codes.tolist()
+    pd.testing.assert_index_equal(distinct, pd.Index(values))
