@@ -15,6 +15,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.factorizing import factorize
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.contract.rule_expressions import Columns
 from privacy_assets.contract.rules import rules_on, violations
@@ -140,7 +141,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 def _count_distinct(table: pd.DataFrame | ColumnFiles, keys: list[str]) -> int:
     """Count distinct keys, of which no part is missing."""
-    return int(table[keys[0]].nunique()) if len(keys) == 1 else len(table[keys].drop_duplicates())
+    return len(factorize(table[keys[0]], sort=True)[1]) if len(keys) == 1 else len(table[keys].drop_duplicates())
 
 
 def membership_control_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
