@@ -16,8 +16,8 @@ N_DRAWN = 2**14
 """Rows of which the texts are drawn; if less than half of these differ, one table of all is small, and faster."""
 
 
-def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np.integer[Any]], pd.Index[Any]]:
-    """Return codes and distinct values as `pandas.factorize`, of many texts with a part of the memory.
+def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np.signedinteger[Any]], pd.Index[Any]]:
+    """Return codes, in a small type, and values as `pandas.factorize`, of many texts with a part of the memory.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     drawn = pc.unique(texts.take(pa.array(places)).drop_null())
     if 2 * len(drawn) <= len(places):
         numbers, found = pd.factorize(column, sort=sort)
-        return numbers, pd.Index(found)
+        # -1 is a code, too.
+        return numbers.astype(np.min_scalar_type(-max(len(found), 1))), pd.Index(found)
     codes = np.full(len(texts), -1, np.int32)
     n_values = 0
     values, first = list[pa.Array](), [np.zeros(0, np.int64)]

@@ -85,13 +85,8 @@ def code_column(column: pd.Series[Any]) -> CodedColumn:
     alike = numbers_of_distinct(values)
     is_first = np.ones(len(values), np.bool_) if alike is None else ~pd.Series(alike).duplicated().to_numpy()
     if alike is not None and not is_first.all() and all(any(map(str.isdigit, str(own))) for own in values[~is_first]):
-        codes, values = np.append(alike, -1)[codes], values[is_first]
-    return CodedColumn(codes.astype(_type_of(len(values))), values, _may_number(values))
-
-
-def _type_of(n_values: int) -> Any:
-    """Return the smallest type of places below ``n_values``, and of -1."""
-    return np.min_scalar_type(-max(n_values, 1))
+        codes, values = np.append(alike, alike.dtype.type(-1))[codes], values[is_first]
+    return CodedColumn(codes, values, _may_number(values))
 
 
 def sizes_of(codes: AnyCodes) -> Codes:

@@ -115,7 +115,7 @@ def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def numbers_of_distinct(keys: Any) -> NDArray[np.integer[Any]] | None:
+def numbers_of_distinct(keys: Any) -> NDArray[np.signedinteger[Any]] | None:
     """Return numbers of distinct keys, as `factorize_keys`; None if all are spelled in one way already."""
     spelled = _spelled(keys) if keys.dtype.kind == MAY_HAVE_TEXTS else None
     return None if spelled is None else factorize(spelled)[0]

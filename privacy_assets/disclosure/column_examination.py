@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.coding import kind_of_dtype
+from privacy_assets.columns.factorizing import factorize
 from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.disclosure.text_shapes import (
     CODES,
@@ -180,22 +181,24 @@ def examine_columns(
                 replace(each, column=named(name, each.column)) for each in examine_columns(own, asked, table.keys[name])
             ]
         return tuple(found)
-    people = None if person is None or person not in table.columns else pd.factorize(table[person])[0]
+    people = None if person is None or person not in table.columns else factorize(table[person])[0]
     return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
 
 
-def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.intp] | None) -> ColumnExamination:
+def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.integer[Any]] | None) -> ColumnExamination:
     codes, values = _distinct(column)
     present = codes >= 0
-    n_values, n_distinct = int(present.sum()), len(values)
-    holders = count_holders(codes[present], n_distinct, None if people is None else people[present])
+    if not present.all():
+        codes, people = codes[present], None if people is None else people[present]
+    n_values, n_distinct = len(codes), len(values)
+    holders = count_holders(codes, n_distinct, people)
     kind = kind_of_dtype(values.dtype)
     counted = ColumnExamination(
         name, role, kind, n_values, n_distinct, n_distinct / n_values if n_values else 0.0, holders.share_alone
     )
     if kind == "text" and n_values:
         lengths = np.fromiter(map(len, values), np.int64, n_distinct)
-        median = float(np.median(lengths[codes[present]]))
+        median = float(np.median(lengths[codes]))
         counted = replace(counted, longest_text=int(lengths.max()), median_text=median)
     if n_distinct < 2 or kind == "boolean":
         return counted
@@ -235,13 +238,12 @@ def _is_first(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
     return is_first
 
 
-def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
+def _distinct(column: pd.Series) -> tuple[NDArray[np.integer[Any]], pd.Index]:
     """Return the values of a column as codes, missing ones as -1, and its distinct values in order of appearance."""
     if types.is_object_dtype(column.dtype):
         # Objects of any kind, even incomparable ones, are compared by their text.
         column = column.where(column.isna(), column.map(str))
-    codes, values = pd.factorize(column)
-    values = pd.Index(values)
+    codes, values = factorize(column)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     if types.is_timedelta64_dtype(values.dtype):
