@@ -205,7 +205,8 @@ def _write(run: pa.RecordBatch, file: Any) -> None:
     """Write a run, with a batch for each range of hashes."""
     ends = np.arange(1, N_RANGES, dtype=np.uint64) << np.uint64(64 - (N_RANGES - 1).bit_length())
     bounds = [0, *np.searchsorted(run.column(0).to_numpy(), ends).tolist(), run.num_rows]
-    with pa.ipc.new_file(file, run.schema) as stream:
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.ipc.new_file(file, run.schema, options=options) as stream:
         for begin, end in pairwise(bounds):
             stream.write_batch(run.slice(begin, end - begin))
 

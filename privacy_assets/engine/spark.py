@@ -235,8 +235,8 @@ class SparkEngine:
             columns = [(column.name, column.dataType.typeName()) for column in frame.schema]
             yield Batches(frame, connection), columns
 
-    def stream(self, batches: Batches) -> Generator[Mapping[str, Any]]:
-        """Yield the records of all batches, in any order, as they arrive."""
+    def stream(self, batches: Batches, task: str = "run the tasks") -> Generator[Mapping[str, Any]]:
+        """Yield the records of all batches, in any order, as they arrive; an error says which task failed."""
         connection = batches.connection
         with connection.named_jobs(self.tag):
             records, failure = connection.attempt(batches.frame.toLocalIterator)
@@ -245,7 +245,7 @@ class SparkEngine:
                 if record is None:
                     break
                 yield record.asDict()
-            connection.refuse(failure, "run the tasks")
+            connection.refuse(failure, task)
 
 
 def _analyzed(frame: Any) -> Any:

@@ -178,4 +178,5 @@ def _run(
 ) -> AbstractContextManager[Iterator[Mapping[str, Any]]]:
     """Run the task on some columns; the answers come as they arrive."""
     columns = batches.frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
-    return closing(spark.stream(spark.map(replace(batches, frame=columns), task, ANSWERS)))
+    named = "run the tasks" if spark.staging else "run the tasks, which return all rows without `staging` of the engine"
+    return closing(spark.stream(spark.map(replace(batches, frame=columns), task, ANSWERS), named))
