@@ -28,7 +28,8 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     """
     is_stored = isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow"
     texts = pa.chunked_array([pa.array([], pa.large_string())])
-    if is_stored and len(column) > 2 * TEXTS_AT_ONCE:
+    # Values in the order of their appearance are put into it at the end, which needs time and memory.
+    if is_stored and len(column) > (2 if sort else 4) * TEXTS_AT_ONCE:
         own = pa.array(column, from_pandas=True)
         texts = own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
     places = np.linspace(0, max(len(texts) - 1, 0), min(N_DRAWN, len(texts))).astype(np.int64)

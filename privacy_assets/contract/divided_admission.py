@@ -127,6 +127,7 @@ class DividedAdmission:
             if counts is not None:
                 self._admission.include(counts)
         losses, failures = self._admission.losses(), self._admission.check_failures()
+        rows.require(self._admission.counts[0])
         columns = ColumnFiles(directory)
         for group in memory_given_back(groups_of_columns(rows.columns, self._admission.counts[0])):
             frame = rows.read(group)

@@ -1,9 +1,9 @@
 """The way of admitted rows from the workers of a cluster to the process of the run.
 
 Tables of a cluster have no order. Their rows are ordered by hashes of their values, so that a table has the same digest
-however it is divided. Workers send runs, which are in this order; each has a batch for every range of hashes, so that
-one range after the other can be put together. Runs are written into the staging directory, if there is one: a server
-keeps all that is returned in memory, by default no more than 1 GiB. Nothing is shuffled: no file of Spark has a value.
+however it is divided. Workers send runs, which are in this order. Runs are written into the staging directory, if there
+is one: a server keeps all that is returned in memory, by default no more than 1 GiB. Nothing is shuffled, so no file of
+Spark has a value.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from pandas.api import types
 
 from privacy_assets.columns.row_hashes import hash_rows
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.conversion import TEXT_DTYPE
-from privacy_assets.errors import EngineError
+from privacy_assets.errors import EngineError, InvalidTableError
 from privacy_assets.storage.arrow_frames import as_frame
 from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE
-from privacy_assets.storage.table import OpenFiles
 
 Read = TypeVar("Read")
 ANSWERS: Final = pa.schema([("counts", pa.binary()), ("rows", pa.binary())])
 """What workers send: counts or the name of a staged run, as JSON, or a run, as an Arrow file."""
-N_RANGES: Final = 32
 N_HASHES: Final = 2
-ROWS_PER_RUN: Final = 1 << 20
+BYTES_PER_RUN: Final = 64 << 20
+"""Bytes from which a staged run is written; a returned one has as few rows as there are checked at once."""
+ROWS_PER_RANGE: Final = 1 << 18
+"""Rows that are put in order at once, about."""
 
 
 def counted(**counts: Any) -> pa.RecordBatch:
@@ -53,15 +55,13 @@ class SendRows:
 
     def __call__(self, frames: Iterator[pd.DataFrame]) -> Iterator[pa.RecordBatch]:
         """Yield the answers with the rows of some frames."""
-        waiting, n_waiting = list[pa.Table](), 0
-        # Staged runs do not pass through the server, so they may be long.
-        rows_per_run = 1 if self.staging is None else ROWS_PER_RUN
+        waiting, n_bytes = list[pa.Table](), 0
         for rows in frames:
             waiting.append(self._hashed(rows))
-            n_waiting += len(rows)
-            if n_waiting >= rows_per_run:
+            n_bytes += waiting[-1].nbytes
+            if self.staging is None or n_bytes >= BYTES_PER_RUN:
                 yield self._sent(waiting)
-                waiting, n_waiting = [], 0
+                waiting, n_bytes = [], 0
         if waiting:
             yield self._sent(waiting)
 
@@ -81,17 +81,21 @@ class SendRows:
     def _sent(self, tables: Sequence[pa.Table]) -> pa.RecordBatch:
         # A column may be empty in some of them, and then has no type.
         run = pa.concat_tables(tables, promote_options="permissive")
-        (batch,) = run.take(_order(run)).combine_chunks().to_batches()
+        run = run.take(_order(run)).combine_chunks()
         if self.staging is None:
             sink = pa.BufferOutputStream()
-            _write(batch, sink)
+            _write(run, sink)
             return _answer(rows=sink.getvalue().to_pybytes())
         name, problem = f"{uuid4().hex}.arrow", ""
         try:
             # Another attempt may send the same rows, whose file is not read then.
             descriptor = os.open(self.staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE)
             with os.fdopen(descriptor, "wb") as file:
-                _write(batch, file)
+                if os.geteuid() == 0:
+                    # Of the user of the process of the run, as the directory is.
+                    owner = self.staging.stat()
+                    os.fchown(descriptor, owner.st_uid, owner.st_gid)
+                _write(run, file)
         except OSError as error:
             problem = error.strerror or class_name(type(error))
         return counted(not_sent=problem) if problem else counted(run=name)
@@ -110,8 +114,14 @@ class GatheredRows:
 
     def __init__(self, staging: Path | None, directory: Path | None) -> None:
         self._staging, self._directory = staging, directory
-        self._runs: list[bytes | OpenFiles] = []
+        self._runs: list[bytes | Path | tuple[int, int]] = []
+        self._stored: BinaryIO | None = None
+        self._bounds: list[NDArray[np.int64]] = []
         self._orders: list[NDArray[np.uint32]] = []
+
+    def __del__(self) -> None:
+        if self._stored is not None:
+            self._stored.close()
 
     def add(self, answer: Mapping[str, Any]) -> Any | None:
         """Take an answer; return the counts of rows and violations in it, if there are any.
@@ -128,62 +138,104 @@ class GatheredRows:
                 "the text of the error stayed there, because it may quote a record. Compare the types of the columns "
                 "with the contract."
             )
-        problem = found.get("not_sent", "")
-        try:
-            if "run" in found and self._staging is not None:
-                self._runs.append(OpenFiles([(self._staging / Path(found["run"]).name).open("rb")]))
-            elif answer["rows"] is not None and self._directory is not None:
-                with tempfile.TemporaryFile(dir=self._directory) as file:
-                    file.write(answer["rows"])
-                    file.flush()
-                    self._runs.append(OpenFiles([file]))
-            elif answer["rows"] is not None:
-                self._runs.append(bytes(answer["rows"]))
-        except OSError as error:
-            problem = error.strerror or class_name(type(error))
-        if problem:
-            raise _not_sent(problem)
+        if "not_sent" in found:
+            raise _not_sent(found["not_sent"])
+        if "run" in found and self._staging is not None:
+            self._runs.append(self._staging / Path(found["run"]).name)
+        elif answer["rows"] is not None:
+            self._runs.append(_arrived(lambda: self._kept(bytes(answer["rows"]))))
         return found.get("counts")
+
+    def _kept(self, run: bytes) -> bytes | tuple[int, int]:
+        if self._directory is None:
+            return run
+        if self._stored is None:
+            self._stored = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - it has no name
+        begin = self._stored.seek(0, os.SEEK_END)
+        self._stored.write(run)
+        return begin, len(run)
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns; none without rows."""
         return _arrived(self._names)
 
+    def require(self, n_rows: int) -> None:
+        """Refuse another number of rows than the workers counted."""
+        if _arrived(lambda: sum(map(len, self._in_order()))) != n_rows:
+            raise _not_sent("rows are missing")
+
     def read(self, names: Sequence[str]) -> pd.DataFrame:
         """Return some columns of all rows, in their order."""
         return _arrived(lambda: as_frame(self._read(names))[list(names)]) if self._runs else pd.DataFrame()
 
     def _names(self) -> list[str]:
-        return [name for run in self._runs[:1] for name in self._opened(run).schema.names[N_HASHES:]]
+        for run in self._runs[:1]:
+            with self._opened(run) as file:
+                return list(file.schema.names[N_HASHES:])
+        return []
+
+    def _in_order(self) -> list[NDArray[np.uint32]]:
+        """Return the order of the rows in each range of hashes, of which a run has the rows between two bounds."""
+        if not self._orders and self._runs:
+            names, hashed = self._names(), list[pa.Table]()
+            for run in self._runs:
+                with self._opened(run, range(N_HASHES)) as file:
+                    hashed.append(file.read_all())
+                with self._opened(run) as file:
+                    if file.schema.names[N_HASHES:] != names:
+                        raise ValueError("other columns")
+            n_ranges = max(sum(map(len, hashed)) // ROWS_PER_RANGE, 1)
+            ends = np.array([2**64 * number // n_ranges for number in range(1, n_ranges)], np.uint64)
+            self._bounds = [np.array([0, *own.column(0).to_numpy().searchsorted(ends), len(own)]) for own in hashed]
+            self._orders = [_order(own).astype(np.uint32) for own in self._ranges(hashed)]
+        return self._orders
 
     def _read(self, names: Sequence[str]) -> pa.Table:
-        if not self._orders:
-            self._orders = [_order(hashes).astype(np.uint32) for hashes in self._ranges(range(N_HASHES))]
+        orders = self._in_order()
         places = [place for place, name in enumerate(self._names(), N_HASHES) if name in set(names)]
-        ranges = [rows.take(order) for rows, order in zip(self._ranges(places), self._orders, strict=True)]
-        return pa.concat_tables(ranges, promote_options="permissive")
+        runs = []
+        for run in self._runs:
+            # One after the other: they may be more than the files that a process may open.
+            with self._opened(run, places) as file:
+                runs.append(file.read_all())
+        rows = [own.take(order) for own, order in zip(self._ranges(runs), orders, strict=True)]
+        return pa.concat_tables(rows, promote_options="permissive")
 
-    def _ranges(self, places: Sequence[int]) -> Iterator[pa.Table]:
-        """Yield some columns of each range of hashes, one run after the other."""
+    def _ranges(self, runs: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        for number in range(len(self._bounds[0]) - 1):
+            own = [
+                run.slice(bounds[number], bounds[number + 1] - bounds[number])
+                for run, bounds in zip(runs, self._bounds, strict=True)
+                if bounds[number] < bounds[number + 1]
+            ]
+            yield pa.concat_tables(own or [runs[0].slice(0, 0)], promote_options="permissive").combine_chunks()
+
+    @contextmanager
+    def _opened(
+        self, run: bytes | Path | tuple[int, int], places: Sequence[int] = ()
+    ) -> Iterator[pa.ipc.RecordBatchFileReader]:
         options = pa.ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
-        runs = [self._opened(run, options) for run in self._runs]
-        for number in range(N_RANGES):
-            own = [pa.Table.from_batches([run.get_batch(number)]) for run in runs]
-            yield pa.concat_tables(own, promote_options="permissive").combine_chunks()
-
-    def _opened(self, run: bytes | OpenFiles, options: Any = None) -> pa.ipc.RecordBatchFileReader:
-        if isinstance(run, bytes):
-            return pa.ipc.open_file(pa.py_buffer(run), options=options)
-        run.files[0].seek(0)
-        return pa.ipc.open_file(pa.PythonFile(run.files[0], "r"), options=options)
+        with ExitStack() as stack:
+            if isinstance(run, Path):
+                source: Any = stack.enter_context(pa.OSFile(str(run)))
+            elif isinstance(run, bytes):
+                source = pa.py_buffer(run)
+            else:
+                assert self._stored is not None  # noqa: S101 - it has the run
+                self._stored.seek(run[0])
+                source = pa.py_buffer(self._stored.read(run[1]))
+            yield stack.enter_context(pa.ipc.open_file(source, options=options))
 
 
 def _arrived(read: Callable[[], Read]) -> Read:
     try:
         return read()
-    except (OSError, pa.ArrowException) as error:
-        problem = class_name(type(error))
+    except (MemoryError, InvalidTableError):
+        raise
+    except Exception as error:  # noqa: BLE001 - readers can raise anything for a damaged file
+        number = getattr(error, "errno", None)
+        problem = os.strerror(number) if number else class_name(type(error))
     # Raised here, so that the other error, which may show values, is not its context.
     raise _not_sent(problem)
 
@@ -201,21 +253,16 @@ def _order(hashed: pa.Table) -> NDArray[np.intp]:
     return np.lexsort([hashed.column(place).to_numpy() for place in reversed(range(N_HASHES))])
 
 
-def _write(run: pa.RecordBatch, file: Any) -> None:
-    """Write a run, with a batch for each range of hashes."""
-    ends = np.arange(1, N_RANGES, dtype=np.uint64) << np.uint64(64 - (N_RANGES - 1).bit_length())
-    bounds = [0, *np.searchsorted(run.column(0).to_numpy(), ends).tolist(), run.num_rows]
+def _write(run: pa.Table, file: Any) -> None:
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_file(file, run.schema, options=options) as stream:
-        for begin, end in pairwise(bounds):
-            stream.write_batch(run.slice(begin, end - begin))
+        stream.write_table(run)
 
 
 def _plain(rows: pd.DataFrame) -> pa.Table:
     """Return rows in Arrow, with values in the place of categories."""
     values = {
-        # Categories without any value do not have a type.
-        str(name): column.astype(object if column.cat.categories.empty else column.cat.categories.dtype)
+        str(name): column.astype(TEXT_DTYPE if types.is_string_dtype(column.cat.categories.dtype) else object)
         for name, column in rows.items()
         if isinstance(column.dtype, pd.CategoricalDtype)
     }

@@ -113,7 +113,8 @@ class SparkEngine:
     staging: str | None = setting(
         None,
         "Existing directory that the process of the run and the executors see under this absolute path, as the same "
-        "user: codes are written there and removed at the end. Needed for more than 64 MiB of codes.",
+        "user: codes, and the admitted rows of a Spark table, are written there and removed at the end. Needed for "
+        "more than 64 MiB of codes.",
         "/mnt/staging",
     )
     writes_releases: bool = setting(

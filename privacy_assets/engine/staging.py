@@ -41,7 +41,8 @@ def staging_directory(staging: str) -> Iterator[Path]:
             # It gets the prefix once it is locked, so that nobody takes it for a leftover.
             new = root / f".new-{name}"
             new.mkdir(PRIVATE_DIRECTORY_MODE)
-            stack.callback(shutil.rmtree, root / name, ignore_errors=True)
+            stack.callback(_remove, new)
+            stack.callback(_remove, root / name)
             stack.enter_context(locked(new / "lock"))
             new.rename(root / name)
         except OSError as error:
@@ -70,6 +71,14 @@ def staged(staging: str, cells: Iterable[pa.Table], schema: pa.Schema) -> Iterat
         yield f"{staging.rstrip('/')}/{directory.name}/codes.parquet"
 
 
+def _remove(path: Path) -> None:
+    """Remove a directory into which workers may still write: not any more, once it has another name."""
+    gone = path.with_name(f"{path.name}-gone")
+    with suppress(OSError):
+        path.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
 def _reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
@@ -78,6 +87,6 @@ def _refuse(problem: str) -> None:
     """Refuse the directory if there is a problem; outside of the handler, so that the error has no context."""
     if problem:
         raise EngineError(
-            f"This process cannot write to the staging directory: {problem}. Nothing was sent. Expected an existing "
-            "directory on a file system with locks."
+            f"This process cannot write to the staging directory: {problem}. Nothing was read or sent. Expected an "
+            "existing directory with enough space on a file system with locks."
         )

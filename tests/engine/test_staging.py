@@ -7,6 +7,9 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +21,15 @@ from hypothesis import strategies as st
 
 from privacy_assets.engine import staging
 from privacy_assets.engine.spark import CELLS, _cells, _unpack
-from privacy_assets.engine.staging import PREFIX, staged
+from privacy_assets.engine.staging import PREFIX, staged, staging_directory
 from privacy_assets.errors import EngineError
 from tests.shared_data import REPOSITORY
 
 STAGES = """
 import sys
+import threading
+import time
+from contextlib import suppress
 import pyarrow as pa
 from privacy_assets.engine.staging import staged
 with staged(sys.argv[1], [], pa.schema([("cell", pa.binary())])) as path:
@@ -81,6 +87,27 @@ def test_it_is_gone_after_a_failure_and_after_an_interruption(tmp_path):
     for error in (ValueError, KeyboardInterrupt, GeneratorExit):
         with pytest.raises(error), staged(str(tmp_path), cells_of(pa.table({"c0": [1]})), CELLS):
             raise error
+        assert not list(tmp_path.iterdir())
+
+
+def test_nothing_stays_of_workers_that_still_write(tmp_path):
+    """Their files would be made between the listing of the directory and its removal."""
+    for _ in range(5):
+        ended, made = threading.Event(), []
+
+        def write(directory, ended=ended, made=made):
+            while not ended.is_set():
+                with suppress(OSError):
+                    (directory / str(len(made))).write_text("SENTINEL")
+                    made.append(1)
+
+        with staging_directory(str(tmp_path)) as directory:
+            worker = threading.Thread(target=write, args=[directory])
+            worker.start()
+            while len(made) < 20:
+                time.sleep(0.001)
+        ended.set()
+        worker.join()
         assert not list(tmp_path.iterdir())
 
 
