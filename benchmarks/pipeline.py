@@ -274,7 +274,10 @@ def run_step_processes(root: Path, asked: Asked) -> dict[str, tuple[float, float
         job = dg.reconstructable(job_with_step_processes)
         with dg.execute_job(job, instance=instance, run_config=quiet) as result:
             if not result.success:
-                raise SystemExit(f"The run failed in {[event.step_key for event in result.get_step_failure_events()]}.")
+                failures = [
+                    event.event_specific_data.error_display_string for event in result.get_step_failure_events()
+                ]
+                raise SystemExit("\n".join(["The run failed.", *failures]))
     rows = [json.loads(line) for line in (root / STEPS_FILE).read_text().splitlines()]
     return {step: (seconds, peak) for step, seconds, peak in rows}
 

@@ -342,13 +342,14 @@ def _columns_of(file: BinaryIO, names: Sequence[str]) -> list[pa.ChunkedArray]:
     begin, end = len(_header(names)), os.fstat(file.fileno()).st_size
     if end <= begin:
         return [pa.chunked_array([], _DICTIONARY)] * len(names)
-    # Arrow miscounts the lines of a header with NUL characters, so it does not see the header.
-    file.seek(begin)
+    # Arrow miscounts the lines of a header with NUL characters, so it sees only the end of the header; without that, it
+    # would take U+FEFF at the beginning of the first cell for a byte order mark.
+    file.seek(begin - 1)
     places = [str(place) for place in range(len(names))]
     columns: list[pa.ChunkedArray] = csv.read_csv(
         file,
         # A row must be within one block.
-        csv.ReadOptions(column_names=places, block_size=min(end - begin, MOST_BLOCK_BYTES) + 1),
+        csv.ReadOptions(column_names=places, skip_rows=1, block_size=min(end - begin, MOST_BLOCK_BYTES) + 2),
         csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         csv.ConvertOptions(column_types=dict.fromkeys(places, _DICTIONARY), strings_can_be_null=False),
     ).columns

@@ -261,6 +261,16 @@ def test_a_table_reads_back_with_its_fingerprint(data, tmp_path_factory):
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in cells)
 
 
+@pytest.mark.parametrize("name", ["", "c", "\ufeff", "\0"])
+@pytest.mark.parametrize(
+    "cells", [["\ufeff", None], ["\ufeff", "\ufeff\ufeff"], ["\ufeffa", "b"], ["\ufeff,\n", "\ufeff"]]
+)
+def test_a_byte_order_mark_in_the_first_cell_is_a_character_like_any_other(name, cells, tmp_path):
+    for table in (pd.DataFrame({name: cells}), pd.DataFrame({name: cells, "other": [1, 2]})):
+        read, _ = round_trip(table, tmp_path)
+        assert read[name].astype(object).where(read[name].notna(), None).tolist() == cells
+
+
 def written_cell_by_cell(table):
     """Write a table as the format is defined, one cell after the other."""
     columns = []
