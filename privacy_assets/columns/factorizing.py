@@ -26,22 +26,17 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     sort : bool
         Whether values are in their order instead of that of their appearance.
     """
-    is_stored = isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow"
-    texts = pa.chunked_array([pa.array([], pa.large_string())])
     # Values in the order of their appearance are put into it at the end, which needs time and memory.
-    if is_stored and len(column) > (2 if sort else 4) * TEXTS_AT_ONCE:
-        own = pa.array(column, from_pandas=True)
-        texts = own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
-    places = np.linspace(0, max(len(texts) - 1, 0), min(N_DRAWN, len(texts))).astype(np.int64)
-    drawn = pc.unique(texts.take(pa.array(places)).drop_null())
-    if 2 * len(drawn) <= len(places):
+    many = _many_texts(column, (2 if sort else 4) * TEXTS_AT_ONCE)
+    if many is None:
         numbers, found = pd.factorize(column, sort=sort)
         # -1 is a code, too.
         return numbers.astype(np.min_scalar_type(-max(len(found), 1))), pd.Index(found)
+    texts, drawn = many
     codes = np.full(len(texts), -1, np.int32)
     n_values = 0
     values, first = list[pa.Array](), [np.zeros(0, np.int64)]
-    for rows in _ranges(texts, drawn.take(pc.array_sort_indices(drawn))):
+    for rows in _ranges(texts, drawn):
         own = texts.take(pa.array(rows)).combine_chunks().dictionary_encode()
         in_order, local = pc.array_sort_indices(own.dictionary).to_numpy(), own.indices.to_numpy()
         codes[rows] = n_values + _inverse(in_order)[local]
@@ -56,6 +51,18 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
         codes = np.append(_inverse(order), -1).astype(np.int32)[codes]
         distinct = distinct.take(pa.array(order))
     return codes, pd.Index(pd.Series(pd.array(distinct, dtype=column.dtype)))
+
+
+def _many_texts(column: pd.Series[Any], fewest: int) -> tuple[pa.ChunkedArray, pa.Array] | None:
+    """Return a column of many different texts in Arrow, and some of the texts in their order; None for another."""
+    is_in_arrow = isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow"
+    if not is_in_arrow or len(column) <= fewest:
+        return None
+    own = pa.array(column, from_pandas=True)
+    texts = own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
+    places = np.linspace(0, len(texts) - 1, min(N_DRAWN, len(texts))).astype(np.int64)
+    drawn = pc.unique(texts.take(pa.array(places)).drop_null())
+    return None if 2 * len(drawn) <= len(places) else (texts, drawn.take(pc.array_sort_indices(drawn)))
 
 
 def _ranges(texts: pa.ChunkedArray, drawn: pa.Array) -> Iterator[NDArray[np.int64]]:

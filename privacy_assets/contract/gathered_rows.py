@@ -71,7 +71,7 @@ class SendRows:
         # Of objects, such as decimals, the hash of a missing value would depend on the other rows.
         columns = [column.astype(TEXT_DTYPE) if column.dtype == object else column for column in columns]
         hashes = [pa.array(hash_rows(columns, len(rows), seed)) for seed in range(N_HASHES)]
-        own = _plain(rows)
+        own = _in_arrow(rows)
         # No column has a longer name.
         length = 1 + max(map(len, own.column_names), default=0)
         return pa.table(
@@ -109,19 +109,20 @@ class GatheredRows:
     staging : Path, optional
         The directory into which workers write.
     directory : Path, optional
-        A private directory for files of the runs that workers return; by default, these are kept in memory.
+        A private directory for the file, without a name, of the runs that workers return.
     """
 
     def __init__(self, staging: Path | None, directory: Path | None) -> None:
         self._staging, self._directory = staging, directory
-        self._runs: list[bytes | Path | tuple[int, int]] = []
-        self._stored: BinaryIO | None = None
+        # Each is a file, or from where on it is in that of the returned runs, and its bytes.
+        self._runs: list[Path | tuple[int, int]] = []
+        self._returned: BinaryIO | None = None
         self._bounds: list[NDArray[np.int64]] = []
         self._orders: list[NDArray[np.uint32]] = []
 
     def __del__(self) -> None:
-        if self._stored is not None:
-            self._stored.close()
+        if self._returned is not None:
+            self._returned.close()
 
     def add(self, answer: Mapping[str, Any]) -> Any | None:
         """Take an answer; return the counts of rows and violations in it, if there are any.
@@ -146,13 +147,11 @@ class GatheredRows:
             self._runs.append(_arrived(lambda: self._kept(bytes(answer["rows"]))))
         return found.get("counts")
 
-    def _kept(self, run: bytes) -> bytes | tuple[int, int]:
-        if self._directory is None:
-            return run
-        if self._stored is None:
-            self._stored = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - it has no name
-        begin = self._stored.seek(0, os.SEEK_END)
-        self._stored.write(run)
+    def _kept(self, run: bytes) -> tuple[int, int]:
+        if self._returned is None:
+            self._returned = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - it outlives this call
+        begin = self._returned.seek(0, os.SEEK_END)
+        self._returned.write(run)
         return begin, len(run)
 
     @property
@@ -178,13 +177,7 @@ class GatheredRows:
     def _in_order(self) -> list[NDArray[np.uint32]]:
         """Return the order of the rows in each range of hashes, of which a run has the rows between two bounds."""
         if not self._orders and self._runs:
-            names, hashed = self._names(), list[pa.Table]()
-            for run in self._runs:
-                with self._opened(run, range(N_HASHES)) as file:
-                    hashed.append(file.read_all())
-                with self._opened(run) as file:
-                    if file.schema.names[N_HASHES:] != names:
-                        raise ValueError("other columns")
+            hashed = self._read_runs(range(N_HASHES))
             n_ranges = max(sum(map(len, hashed)) // ROWS_PER_RANGE, 1)
             ends = np.array([2**64 * number // n_ranges for number in range(1, n_ranges)], np.uint64)
             self._bounds = [np.array([0, *own.column(0).to_numpy().searchsorted(ends), len(own)]) for own in hashed]
@@ -194,13 +187,18 @@ class GatheredRows:
     def _read(self, names: Sequence[str]) -> pa.Table:
         orders = self._in_order()
         places = [place for place, name in enumerate(self._names(), N_HASHES) if name in set(names)]
-        runs = []
+        rows = [own.take(order) for own, order in zip(self._ranges(self._read_runs(places)), orders, strict=True)]
+        return pa.concat_tables(rows, promote_options="permissive")
+
+    def _read_runs(self, places: Sequence[int]) -> list[pa.Table]:
+        """Read columns of each run, one run after the other: they may be more than the files that may be open."""
+        runs = list[pa.Table]()
         for run in self._runs:
-            # One after the other: they may be more than the files that a process may open.
             with self._opened(run, places) as file:
                 runs.append(file.read_all())
-        rows = [own.take(order) for own, order in zip(self._ranges(runs), orders, strict=True)]
-        return pa.concat_tables(rows, promote_options="permissive")
+        if any(run.schema.names != runs[0].schema.names for run in runs):
+            raise _not_sent("their columns differ")
+        return runs
 
     def _ranges(self, runs: Sequence[pa.Table]) -> Iterator[pa.Table]:
         for number in range(len(self._bounds[0]) - 1):
@@ -213,25 +211,25 @@ class GatheredRows:
 
     @contextmanager
     def _opened(
-        self, run: bytes | Path | tuple[int, int], places: Sequence[int] = ()
+        self, run: Path | tuple[int, int], places: Sequence[int] = ()
     ) -> Iterator[pa.ipc.RecordBatchFileReader]:
+        """Open a run, of which only the columns at some places are read; of none, all."""
         options = pa.ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
         with ExitStack() as stack:
             if isinstance(run, Path):
                 source: Any = stack.enter_context(pa.OSFile(str(run)))
-            elif isinstance(run, bytes):
-                source = pa.py_buffer(run)
             else:
-                assert self._stored is not None  # noqa: S101 - it has the run
-                self._stored.seek(run[0])
-                source = pa.py_buffer(self._stored.read(run[1]))
+                assert self._returned is not None  # noqa: S101 - it has the run
+                begin, n_bytes = run
+                self._returned.seek(begin)
+                source = pa.py_buffer(self._returned.read(n_bytes))
             yield stack.enter_context(pa.ipc.open_file(source, options=options))
 
 
 def _arrived(read: Callable[[], Read]) -> Read:
     try:
         return read()
-    except (MemoryError, InvalidTableError):
+    except (MemoryError, EngineError, InvalidTableError):
         raise
     except Exception as error:  # noqa: BLE001 - readers can raise anything for a damaged file
         number = getattr(error, "errno", None)
@@ -259,7 +257,7 @@ def _write(run: pa.Table, file: Any) -> None:
         stream.write_table(run)
 
 
-def _plain(rows: pd.DataFrame) -> pa.Table:
+def _in_arrow(rows: pd.DataFrame) -> pa.Table:
     """Return rows in Arrow, with values in the place of categories."""
     values = {
         str(name): column.astype(TEXT_DTYPE if types.is_string_dtype(column.cat.categories.dtype) else object)

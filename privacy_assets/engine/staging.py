@@ -18,7 +18,7 @@ from privacy_assets.errors import EngineError
 from privacy_assets.storage.durable_files import PRIVATE_DIRECTORY_MODE, locked, write_file
 
 PATH = re.compile(r"(file://)?/[^:]*")
-PREFIX = "privacy_assets-codes-"
+PREFIX = "privacy_assets-staged-"
 
 
 @contextmanager

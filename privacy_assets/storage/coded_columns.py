@@ -37,10 +37,6 @@ class CodedColumn:
     distinct: pd.Series[Any]
     codes: NDArray[np.unsignedinteger[Any]]
 
-    def take(self, rows: NDArray[np.integer[Any]]) -> pd.Series[Any]:
-        """Return the values of some rows."""
-        return self.distinct.take(self.codes[rows].astype(np.int64)).reset_index(drop=True)
-
 
 class ColumnCoder:
     """Codes columns that arrive in batches."""

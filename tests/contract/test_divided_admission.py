@@ -54,7 +54,7 @@ KINDS = {
 }
 
 
-WAYS = ["memory", "files", "staging"]
+WAYS = ["returned", "into a directory", "staged"]
 
 
 @st.composite
@@ -116,8 +116,8 @@ def whole(table, described):
 @given(tables(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 9), st.sampled_from(WAYS))
 def test_workers_admit_what_the_whole_table_is_or_refuse_it_in_the_same_words(tmp_path_factory, case, sizes, seed, way):
     table, described = case
-    staging = tmp_path_factory.mktemp("staging") if way == "staging" else None
-    directory = None if way == "memory" else tmp_path_factory.getbasetemp()
+    staging = tmp_path_factory.mktemp("staging") if way == "staged" else None
+    directory = None if way == "returned" else tmp_path_factory.getbasetemp()
     contract = TableContract.from_mapping({"columns": described})
     expected, refused = None, None
     try:
