@@ -87,8 +87,8 @@ class Connection:
 
         is_local = LOCAL.fullmatch(address) is not None
         if is_local:
-            # Starts the server of this process, unless it runs.
-            SparkSession.builder.remote(address).getOrCreate()
+            # Starts the server of this process, unless it runs; at its end, the process waits for this session.
+            _bound_retries(SparkSession.builder.remote(address).getOrCreate())
         builder = DefaultChannelBuilder("sc://localhost" if is_local else address)
         if not is_local and "SPARK_LOCAL_REMOTE" in os.environ:
             # By default, the token of the server of this process is sent to every other server.

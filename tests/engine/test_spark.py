@@ -125,9 +125,12 @@ def test_a_staging_directory_that_the_server_does_not_see_is_refused(engine, tmp
 
 
 def test_an_address_has_its_own_session_which_ends_and_the_server_stays(engine, monkeypatch):
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
     monkeypatch.setattr(connection, "_checked_addresses", {"local[2, 4]"})
     given, own = engine.session, SparkEngine(remote="local[2, 4]", rows_per_task=50)
     given.sql("SELECT 1 AS one").createOrReplaceTempView("of_the_given_session")
+    given.client.set_retry_policies([DefaultPolicy()])
     with own.place({"number": np.arange(100)}) as batches:
         session = batches.connection.spark
         assert session.session_id != given.session_id
@@ -136,6 +139,8 @@ def test_an_address_has_its_own_session_which_ends_and_the_server_stays(engine, 
         assert sorted(made.column("number").to_pylist()) == list(range(100))
     assert session.client.is_closed
     assert given.range(3).count() == 3
+    # A process asks its own server once more when it ends, and waits for it as long as for any other.
+    assert [policy.max_retries for policy in given.client.get_retry_policies()] == [connection.RETRIES["max_retries"]]
 
 
 def test_workers_that_die_again_and_again_are_refused(engine, tmp_path):
