@@ -76,10 +76,10 @@ class _MeasureClasses:
 
 def measure_by(
     engine: Engine,
-    class_of_row: NDArray[np.int64],
+    class_of_row: NDArray[np.integer[Any]],
     n_classes: int,
     values: Sequence[CodedValues],
-    person_of_row: NDArray[np.int64] | None,
+    person_of_row: NDArray[np.integer[Any]] | None,
 ) -> MeasuredClasses:
     """Measure the classes of a table, from 0 to ``n_classes - 1``, by the tasks of an engine that divides the work.
 
@@ -123,6 +123,6 @@ def measure_by(
     )
 
 
-def _type_of(codes: NDArray[np.int64]) -> np.dtype[Any]:
+def _type_of(codes: NDArray[np.integer[Any]]) -> np.dtype[Any]:
     """Return the smallest type for codes, which are never negative."""
     return np.min_scalar_type(int(codes.max(initial=0)))

@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import code_type, connected, group_rows_of, people_of_values
+from privacy_assets.columns.coding import code_type, connected, count_codes, group_rows_of, people_of_values
+from privacy_assets.columns.factorizing import factorize
 from privacy_assets.columns.spelling import spelled_keys
+from privacy_assets.storage.coded_columns import code_any
 from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.memory import memory_given_back
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.table import StoredTable, Table
 
 FEWEST_LINKED: Final = 0.01
 """Share of the rows of people with several rows below which equal values are a coincidence."""
@@ -36,7 +38,9 @@ FEWEST_BEYOND_CHANCE: Final = 3.0
 
 N_BY_CHANCE: Final = 5
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
+Numbers = NDArray[np.int32]
+"""Numbers of rows, people, values or groups."""
 How = Literal["alone", "together", "across", "in order"]
 
 
@@ -80,7 +84,7 @@ def find_links(released: Table | ColumnFiles, person: Codes, k: int, wanted: Col
     many: dict[str, Any] = {}
     fewest = FEWEST_LINKED * people.n_several / 2
     for name in memory_given_back(map(str, released.columns)):
-        own = _values(released[name])
+        own = _values(released, name)
         link = people.link((name,), "alone", own.codes)
         alone.append(link)
         if not link.is_found:
@@ -107,11 +111,11 @@ def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> 
             row, group = _common(released, link.columns)
         else:
             group, has_value = _joint(released, link.columns)
-            row, group = np.flatnonzero(has_value), group[has_value]
+            row, group = np.flatnonzero(has_value).astype(np.int32), group[has_value]
         is_few = people_of_values(group, int(group.max(initial=-1)) + 1, people.person[row], k) < k
         is_linked = is_few[group]
-        rows.append(row[is_linked])
-        nodes.append(n_nodes + group[is_linked])
+        rows.append(row[is_linked].astype(np.int64))
+        nodes.append(n_nodes + group[is_linked].astype(np.int64))
         n_nodes += len(is_few)
     return connected(np.concatenate(rows), np.concatenate(nodes), n_nodes)[: len(released)]
 
@@ -119,12 +123,15 @@ def groups_of(released: Table, links: Sequence[Link], person: Codes, k: int) -> 
 class _Values(NamedTuple):
     """A column as places of its values in their order, -1 for a missing one, and these values."""
 
-    codes: Codes
+    codes: Numbers
     distinct: Any
 
-    def orders(self) -> Iterator[Codes]:
+    def orders(self) -> Iterator[Numbers]:
         """Yield the rows of values that occur once, in their order, and for whole numbers and texts also backwards."""
-        once = np.flatnonzero(np.append(np.bincount(self.codes[self.codes >= 0]) == 1, False)[self.codes])
+        # The last place is that of the missing value, -1.
+        occurs_once = np.roll(count_codes(self.codes, len(self.distinct) + 1, lowest=-1) == 1, -1)
+        occurs_once[-1] = False
+        once = np.flatnonzero(occurs_once[self.codes]).astype(np.int32)
         yield once[np.argsort(self.codes[once])]
         distinct = np.asarray(self.distinct)
         if distinct.dtype.kind in "iuO":
@@ -135,32 +142,35 @@ class _Values(NamedTuple):
 class _People(NamedTuple):
     """The people of the rows, and the same people once given to the rows at random."""
 
-    person: NDArray[np.int32]
-    one_by_chance: NDArray[np.int32]
+    person: Numbers
+    one_by_chance: Numbers
     n_several: int
     k: int
 
     @classmethod
-    def of(cls, person: Codes, k: int) -> _People:
-        unknown = np.flatnonzero(person < 0)
-        person = person.astype(np.int64)
-        person[unknown] = person.max(initial=-1) + 1 + np.arange(len(unknown))
-        numbers = pd.factorize(person)[0].astype(np.int32)
-        sizes = np.bincount(numbers)
+    def of(cls, given: Codes, k: int) -> _People:
+        person = given
+        if person.max(initial=-1) >= 2 * len(person):
+            person, is_known = np.full(len(given), -1, np.int32), given >= 0
+            person[is_known] = pd.factorize(given[is_known])[0]
+        numbers = person.astype(np.int32)
+        unknown = np.flatnonzero(numbers < 0)
+        numbers[unknown] = numbers.max(initial=-1) + 1 + np.arange(len(unknown))
+        sizes = count_codes(numbers, int(numbers.max(initial=-1)) + 1)
         return cls(numbers, next(_by_chance(numbers)), int(sizes[sizes > 1].sum()), k)
 
-    def link(self, columns: tuple[str, ...], how: How, group: Codes, row: Codes | None = None) -> Link:
+    def link(self, columns: tuple[str, ...], how: How, group: Numbers, row: Numbers | None = None) -> Link:
         """Measure groups of rows; a row may be in several, and not in those of -1."""
-        every = np.arange(len(group), dtype=np.int32) if row is None else row.astype(np.int32)
+        every = np.arange(len(group), dtype=np.int32) if row is None else row
         return self._measured(columns, how, group, every, self.k)
 
-    def neighbors(self, columns: tuple[str, ...], rows: Codes) -> Link:
+    def neighbors(self, columns: tuple[str, ...], rows: Numbers) -> Link:
         """Measure the pairs of rows that are next to each other."""
-        pairs = np.repeat(np.arange(max(len(rows) - 1, 0)), 2)
-        both = np.column_stack([rows[:-1], rows[1:]]).ravel().astype(np.int32)
+        pairs = np.repeat(np.arange(max(len(rows) - 1, 0), dtype=np.int32), 2)
+        both = np.column_stack([rows[:-1], rows[1:]]).ravel()
         return self._measured(columns, "in order", pairs, both, max(self.k, 3))
 
-    def _measured(self, columns: tuple[str, ...], how: How, group: Codes, row: NDArray[np.int32], k: int) -> Link:
+    def _measured(self, columns: tuple[str, ...], how: How, group: Numbers, row: Numbers, k: int) -> Link:
         from privacy_assets.anonymity.kernels.row_pairs import count_pairs
 
         n_pairs, n_same, n_linked = count_pairs(group, row, self.person, k)
@@ -171,7 +181,7 @@ class _People(NamedTuple):
             is_found = n_same - expected >= FEWEST_BEYOND_CHANCE * (1 + np.sqrt(expected))
         return Link(columns, how, share, precision, bool(is_found))
 
-    def has_one_value_each(self, codes: Codes) -> bool:
+    def has_one_value_each(self, codes: Numbers) -> bool:
         """Whether a column hardly changes in people with several rows."""
         from privacy_assets.anonymity.kernels.row_pairs import count_changes
 
@@ -181,7 +191,7 @@ class _People(NamedTuple):
         return by_chance > 0 and (share >= SAME_IN_PEOPLE or n_changes <= TOLERATED * by_chance)
 
 
-def _by_chance(person: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
+def _by_chance(person: Numbers) -> Iterator[Numbers]:
     random = np.random.default_rng(0)
     return (random.permutation(person) for _ in range(N_BY_CHANCE))
 
@@ -205,35 +215,46 @@ def _across(
             yield people.link((names[one], names[other]), "across", group, row)
 
 
-def _common(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Codes, Codes]:
+def _common(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Numbers, Numbers]:
     """Return the rows that have a value of the other column, each once for each such value, and numbers of these."""
-    columns = [_values(released[name]) for name in names]
+    columns = [_values(released, name) for name in names]
     keys = _keys([own.distinct for own in columns])
     both = np.intersect1d(keys[0], keys[1])
     memberships = []
     for own, key in zip(columns, keys, strict=True):
         row = np.flatnonzero(np.append(np.isin(key, both), False)[own.codes])
         memberships.append(np.column_stack([row, key[own.codes[row]]]))
-    row, group = np.unique(np.concatenate(memberships), axis=0).T
-    return row, group
+    row, group = np.unique(np.concatenate(memberships), axis=0).astype(np.int32).T
+    return np.ascontiguousarray(row), np.ascontiguousarray(group)
 
 
-def _joint(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
+def _joint(released: Table | ColumnFiles, names: Sequence[str]) -> tuple[Numbers, NDArray[np.bool_]]:
     """Return numbers of the combinations of values, of which a missing one is one, and which rows have a value."""
     has_value = np.zeros(len(released), np.bool_)
 
     def coded(name: str) -> tuple[NDArray[Any], int]:
-        codes, distinct = _values(released[name])
+        codes, distinct = _values(released, name)
         np.logical_or(has_value, codes >= 0, out=has_value)
         return (codes + 1).astype(code_type(len(distinct) + 1)), len(distinct) + 1
 
-    return group_rows_of(memory_given_back(map(coded, names)), len(released))[0], has_value
+    group = group_rows_of(memory_given_back(map(coded, names)), len(released))[0]
+    return group.astype(np.int32), has_value
 
 
-def _values(column: pd.Series[Any]) -> _Values:
-    is_written = not isinstance(column.dtype, np.dtype) or column.dtype.kind == "O"
-    codes, distinct = pd.factorize(spelled_keys(column) if is_written else column, sort=True)
-    return _Values(codes.astype(np.int64, copy=False), distinct)
+def _values(released: Table | ColumnFiles, name: str) -> _Values:
+    """Read a column; texts are compared in one spelling."""
+    numbers, values = _coded(released, name)
+    place_of, distinct = pd.factorize(spelled_keys(values), sort=True)
+    return _Values(np.append(place_of, -1).astype(np.int32)[numbers], distinct)
+
+
+def _coded(released: Table | ColumnFiles, name: str) -> tuple[Codes, pd.Series[Any]]:
+    """Return a number for each row of a column, and the values; a missing one is the last, or has the number -1."""
+    if isinstance(released, StoredTable) and not isinstance(released.dtypes[name], pd.CategoricalDtype):
+        coded = code_any(released, name)
+        return coded.codes, coded.distinct
+    numbers, values = factorize(released[name])
+    return numbers, pd.Series(values)
 
 
 def _keys(columns: Sequence[Any]) -> list[Codes]:

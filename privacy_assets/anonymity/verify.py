@@ -10,17 +10,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.divided_measures import measure_by
-from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class, number_type
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
-from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows_of, read_column
+from privacy_assets.columns.coding import (
+    ORDERED_KINDS,
+    ColumnValues,
+    count_codes,
+    group_rows_of,
+    numbers_of_people,
+    read_column,
+)
 from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import spelled_alike
@@ -34,6 +41,8 @@ from privacy_assets.storage.table import StoredTable, Table
 ENTROPY_DECIMALS = 9
 # Placeholders for booleans among labels of other kinds.
 _TRUE, _FALSE = object(), object()
+_Numbers: TypeAlias = "tuple[NDArray[np.signedinteger[Any]], int]"
+"""A number from 0 for each row, and how many numbers there may be."""
 
 
 def verify_anonymity(
@@ -89,11 +98,12 @@ def verify_anonymity(
         raise InvalidSettingError(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
-    grouped, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
-    person, n_people = (None, 0) if subject is None else values.pop(subject).exact
+    grouped, values, (person, n_people) = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
     coded = (column.coded(recursive_l) for column in values.values())
     if engine is None or not _can_divide(engine, list(values.values())):
-        found = measure_all(group_by_class(*grouped), coded, person, n_people)
+        classes = group_by_class(*grouped)
+        del grouped
+        found = measure_all(classes, coded, person, n_people)
     else:
         found = measure_by(engine, *grouped, list(coded), person)
     return _report(found, values, roles["quasi_identifiers"], subject)
@@ -181,22 +191,23 @@ class MeasuredColumn:
             return cls.read(table[name], f"Column {name!r}")
         coded = code_stored(table, name)
         read = cls.read(coded.distinct, f"Column {name!r}")
-        return replace(read, values=replace(read.values, codes=read.values.codes[coded.codes]))  # noqa: PD011
+        code_of = read.values.codes.astype(np.min_scalar_type(-1 - len(read.values.distinct)))  # noqa: PD011
+        return replace(read, values=replace(read.values, codes=code_of[coded.codes]))
 
     @property
-    def exact(self) -> tuple[NDArray[np.int64], int]:
+    def exact(self) -> tuple[NDArray[np.signedinteger[Any]], int]:
         """Consecutive codes from 0, missing last, and their number."""
         return compact(self.values.codes, len(self.values.distinct))
 
     @property
-    def in_order(self) -> tuple[NDArray[np.int64], int]:
+    def in_order(self) -> tuple[NDArray[np.signedinteger[Any]], int]:
         """As ``exact``, in the order of the values."""
         if not self.is_ordered:
             return self.exact
         distinct = self.values.distinct
         if self.values.offsets is not None:
             distinct = distinct - self.values.offsets.astype("timedelta64[s]")
-        rank = np.empty(len(distinct) + 1, np.int64)
+        rank = np.empty(len(distinct) + 1, np.min_scalar_type(-1 - len(distinct)))
         rank[np.argsort(distinct, kind="stable")] = np.arange(len(distinct))
         rank[-1] = -1
         return compact(rank[self.values.codes], len(distinct))
@@ -204,56 +215,69 @@ class MeasuredColumn:
     def coded(self, recursive_l: int) -> CodedValues:
         """Return the codes ``in_order``, and the other inputs for measures of classes with l up to ``recursive_l``."""
         codes, n_values = self.in_order
-        totals = np.bincount(codes, minlength=n_values)
+        totals = count_codes(codes, n_values)
         return CodedValues(codes, totals, self.is_ordered, min(int(recursive_l), n_values))
 
 
-def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.int64], int]:
-    """Renumber codes consecutively from 0, keeping their order; -1, the missing value, comes last."""
+def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.signedinteger[Any]], int]:
+    """Renumber codes consecutively from 0, in a small type, keeping their order; -1, the missing value, comes last."""
     # -1 indexes the last position, which is the missing value.
     occurs = np.zeros(n_codes + 1, np.bool_)
     occurs[codes] = True
     number = np.cumsum(occurs) - 1
-    return number[codes], int(occurs.sum())
+    return number.astype(np.min_scalar_type(-1 - n_codes))[codes], int(occurs.sum())
 
 
 def _read(
     table: Table, quasi_identifiers: Sequence[str], sensitive: Sequence[str], subject: str | None
-) -> tuple[tuple[NDArray[np.int64], int], dict[str, MeasuredColumn]]:
-    """Read all columns, and group the rows by their labels; report all columns that cannot be compared at once."""
+) -> tuple[_Numbers, dict[str, MeasuredColumn], _Numbers | tuple[None, int]]:
+    """Read all columns, and group the rows by their labels; report all columns that cannot be compared at once.
+
+    Returns the class of each row, the sensitive columns, and the person of each row if there is a subject.
+    """
     values, problems = {}, []
 
-    def labels() -> Iterator[tuple[NDArray[np.integer[Any]], int]]:
+    def labels() -> Iterator[_Numbers]:
         for name in quasi_identifiers:
             try:
                 yield _label_codes(table, name)
             except InvalidTableError as error:
                 problems.append(str(error))
 
-    grouped = group_rows_of(labels(), len(table))
+    class_of_row, n_classes = group_rows_of(labels(), len(table))
+    class_of_row = class_of_row.astype(number_type(len(table)), copy=False)
+    people: _Numbers | tuple[None, int] = (None, 0)
     for name in [*sensitive, *([] if subject is None else [subject])]:
         try:
-            values[name] = MeasuredColumn.of(table, name)
+            if name == subject:
+                people = _people_of(table, name)
+            else:
+                values[name] = MeasuredColumn.of(table, name)
         except InvalidTableError as error:
             problems.append(str(error))
     if problems:
         raise InvalidTableError(" ".join(problems))
-    return grouped, values
+    return (class_of_row, n_classes), values, people
 
 
-def _label_codes(table: Table, name: str) -> tuple[NDArray[np.integer[Any]], int]:
+def _people_of(table: Table, subject: str) -> _Numbers:
+    """Return the number of the person of each row, and a number above all of them."""
+    return numbers_of_people(table[subject]) or MeasuredColumn.of(table, subject).exact
+
+
+def _label_codes(table: Table, name: str) -> _Numbers:
     """Give equal labels the same code; of a stored table, labels are compared once for all rows that have them."""
     if not isinstance(table, StoredTable):
         return _codes_of_labels(table[name], name)
     texts = code_texts(table, name)
     if texts is not None:
-        return texts
+        return texts.codes, len(texts.texts) + 1
     coded = code_stored(table, name)
     codes, n_codes = _codes_of_labels(coded.distinct, name)
-    return codes.astype(np.min_scalar_type(n_codes))[coded.codes], n_codes
+    return codes.astype(np.min_scalar_type(-1 - n_codes))[coded.codes], n_codes
 
 
-def _codes_of_labels(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
+def _codes_of_labels(column: pd.Series[Any], name: str) -> _Numbers:
     """Give equal labels the same code; a column may mix kinds, such as 1.5 or a date and ``*``."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return compact(column.cat.codes.to_numpy(), len(column.cat.categories))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ class CodedValues(NamedTuple):
     ``largest_l`` are as for `measure_classes`.
     """
 
-    codes: NDArray[np.int64]
+    codes: NDArray[np.integer[Any]]
     totals: NDArray[np.int64]
     is_ordered: bool
     largest_l: int
@@ -74,15 +74,17 @@ class MeasuredClasses(NamedTuple):
 
 
 def measure_all(
-    classes: RowsByClass, values: Iterable[CodedValues], person_of_row: NDArray[np.int64] | None, n_people: int
+    classes: RowsByClass,
+    values: Iterable[CodedValues],
+    person_of_row: NDArray[np.signedinteger[Any]] | None,
+    n_people: int,
 ) -> MeasuredClasses:
     """Measure every class of a table, or of the part of it that consists of some classes.
 
-    People, from 0 to ``n_people - 1`` in the whole table, are counted if they are given; sensitive columns are read one
-    after the other.
+    People, some of 0 to ``n_people - 1``, are counted if given; sensitive columns are read one after the other.
     """
     sizes = np.diff(classes.starts)
-    people = None if person_of_row is None else count_people(classes.rows, classes.starts, person_of_row, n_people)
+    people = None if person_of_row is None else count_people(classes, person_of_row, n_people)
     is_homogeneous = np.zeros(len(sizes), np.bool_)
     worst = []
     for column in values:

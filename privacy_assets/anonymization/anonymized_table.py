@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
 from privacy_assets.anonymity.links import Codes, Link, find_links, groups_of
@@ -85,7 +86,7 @@ def measure_anonymity(
                 "The table that was anonymized lacks the person column, which the contract requires. Materialize from "
                 "the source on."
             )
-        whose = made_of[subject].take(members["row"].to_numpy()).reset_index(drop=True)
+        whose = _people_of_rows(anonymization, made_of, subject)
         while subject in table.columns:
             subject += "_"
         table = with_column(table, subject, whose)
@@ -103,7 +104,7 @@ def links_of(anonymization: Anonymization, contract: TableContract, made_of: Tab
     """Find released values that show which rows are of one person; none if each row is a person."""
     if contract.person is None:
         return ()
-    person = made_of[contract.person].to_numpy()[anonymization.members["row"].to_numpy()]
+    person = _people_of_rows(anonymization, made_of, contract.person).to_numpy()
     return find_links(anonymization.table, person, k, list(contract.links_rows))
 
 
@@ -133,8 +134,16 @@ def groups_of_linked_rows(anonymization: Anonymization, contract: TableContract,
         return np.arange(len(anonymization.table))
     found = [link for link in links_of(anonymization, contract, made_of, k) if link.is_found]
     links = [link for link in found if link.is_among(contract.links_rows)]
-    person = made_of[contract.person].to_numpy()[anonymization.members["row"].to_numpy()]
+    person = _people_of_rows(anonymization, made_of, contract.person).to_numpy()
     return groups_of(anonymization.table, links, person, k)
+
+
+def _people_of_rows(anonymization: Anonymization, made_of: Table, subject: str) -> pd.Series[Any]:
+    """Return the person of each row of the anonymized table; numbers of people in 32 bits if these are enough."""
+    people = made_of[subject]
+    if people.dtype == np.int64 and len(people) and people.min() >= -1 << 31 and people.max() < 1 << 31:
+        people = people.astype(np.int32)
+    return people.take(anonymization.members["row"].to_numpy()).reset_index(drop=True)
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:

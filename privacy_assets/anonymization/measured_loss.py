@@ -8,7 +8,7 @@ source. Centers of classes have no label; their loss is the span of their record
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from math import fsum
 from typing import Any
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.generalization import generalize
 from privacy_assets.anonymization.information_loss import class_widths
 from privacy_assets.anonymization.labels import just_above, texts_of
-from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
+from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension, read_scale
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet, columns_of
 from privacy_assets.display.numbers import apart, number
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.table import Table, batches_of
+from privacy_assets.storage.coded_columns import code_stored
+from privacy_assets.storage.table import ROWS_PER_BATCH, StoredTable, Table, batches_of
 
 NOISE = 1e-9
 """Sums of the same losses in different orders differ by less than this."""
@@ -48,10 +49,10 @@ def measure_losses(
         if isinstance(mask, HierarchyMapping):
             lost = [_lost_under_nodes(anonymization.table[mask.column], made_of[name], (hierarchies or {}).get(name))]
         elif isinstance(mask, Interval):
-            scale, ends = read_dimension(made_of[name]).scale, list(columns_of(mask))
+            scale, ends = read_scale(made_of, name), list(columns_of(mask))
             lost = (label_widths(rows, mask, scale) for rows in batches_of(anonymization.table, ends))
         elif isinstance(mask, ValueSet):
-            lost = [label_widths(anonymization.table, mask, read_dimension(made_of[name]).scale)]
+            lost = _lost_in_sets(anonymization.table, mask, read_scale(made_of, name))
         else:
             lost = [_lost_by_members(anonymization, made_of[name])]
         # An exact sum does not depend on the size of the batches.
@@ -99,12 +100,7 @@ def label_widths(labels: Mapping[str, pd.Series[Any]] | Table, mask: Any, scale:
     ``labels`` has the columns of the mask, an interval or a set, and ``scale`` the values of the original column.
     """
     if isinstance(mask, ValueSet):
-        code, distinct = pd.factorize(labels[mask.column])
-        known = {*texts_of(scale), *([None] if scale.has_missing else [])}
-        n_values = np.array([_n_values(text, known, scale) for text in distinct], np.float64)
-        if len(code) and code.min() < 0:
-            raise _unreadable(scale, int((code < 0).sum()))
-        return np.asarray((n_values[code] - 1) / max(scale.n_values - 1, 1), np.float64)
+        return np.concatenate([np.zeros(0), *_lost_in_sets(labels, mask, scale)])
     low, high = labels[mask.low], labels[mask.high]
     has_known = low.notna().to_numpy()
     n_wrong = int((high.notna().to_numpy() != has_known).sum())
@@ -123,6 +119,26 @@ def label_widths(labels: Mapping[str, pd.Series[Any]] | Table, mask: Any, scale:
         return widths
     has_missing = labels[mask.missing].to_numpy(dtype=bool)
     return np.asarray(np.where(has_known & has_missing, 1.0, widths), np.float64)
+
+
+def _lost_in_sets(
+    labels: Mapping[str, pd.Series[Any]] | Table, mask: ValueSet, scale: Scale
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the NCP of sets of values, of some rows after the others; each set is read once."""
+    code: NDArray[np.integer[Any]]
+    if isinstance(labels, StoredTable):
+        coded = code_stored(labels, mask.column)
+        code, distinct = coded.codes, pd.Index(coded.distinct)
+    else:
+        code, distinct = pd.factorize(labels[mask.column], use_na_sentinel=False)
+    known = {*texts_of(scale), *([None] if scale.has_missing else [])}
+    is_missing = pd.isna(distinct)
+    if is_missing.any():
+        raise _unreadable(scale, int(is_missing[code].sum()))
+    n_values = np.array([_n_values(text, known, scale) for text in distinct], np.float64)
+    loss = (n_values - 1) / max(scale.n_values - 1, 1)
+    for begin in range(0, len(code), ROWS_PER_BATCH):
+        yield loss[code[begin : begin + ROWS_PER_BATCH]]
 
 
 def _lost_under_nodes(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, Kind, read_column
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.coded_columns import code_stored
+from privacy_assets.storage.coded_columns import code_stored, distinct_stored
 from privacy_assets.storage.table import StoredTable, Table
 
 # The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes
@@ -135,6 +135,12 @@ def read_dimensions(
     if problems:
         raise InvalidTableError(" ".join(problems))
     return dimensions
+
+
+def read_scale(table: Table, name: str) -> Scale:
+    """Find the scale of a column; of one that is stored, without a code of each record."""
+    column = distinct_stored(table, name) if isinstance(table, StoredTable) else table[name]
+    return read_dimension(column).scale
 
 
 def read_dimension(column: pd.Series[Any]) -> Dimension:

@@ -39,9 +39,10 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.coding import count_codes
 from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
-from privacy_assets.columns.row_hashes import hash_rows
+from privacy_assets.columns.row_hashes import Repeated, hash_rows, order_of_hashes
+from privacy_assets.storage.coded_columns import code_any
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.table import Table, store
+from privacy_assets.storage.table import StoredTable, Table, store
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 ROWS_LABELED_AT_ONCE = 2**16
@@ -110,18 +111,15 @@ def release(
     class_of_row = class_of_row if kept is None else class_of_row[kept]
     hidden = {*settings.direct_identifiers, settings.subject}
     others = {
-        name: table[name] if kept is None else pd.Series(_taken(table[name], kept), dtype=table[name].dtype, copy=False)
-        for name in table.columns
-        if name not in labels and name not in hidden
+        name: _unchanged(table, name, kept) for name in table.columns if name not in labels and name not in hidden
     }
     # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
     of_class = _hash_classes(labels, len(frame), settings.seed)
-    hashes = hash_rows((pd.Series(of_class[class_of_row]), *others.values()), len(class_of_row), settings.seed)
+    rows_of_classes = Repeated(pd.Series(of_class), class_of_row)
     # Equal rows by their position, so that nothing depends on how the classes were found.
-    order: NDArray[np.integer[Any]] = np.argsort(hashes, kind="stable")
-    order = order.astype(np.int32) if len(table) < 1 << 31 else order
-    del hashes
+    order = order_of_hashes(hash_rows((rows_of_classes, *others.values()), len(class_of_row), settings.seed))
+    del rows_of_classes
     class_of_released = class_of_row[order]
     del class_of_row
     give_back_memory()
@@ -132,7 +130,9 @@ def release(
             if name in labels:
                 columns.update(labels[name].columns(class_of_released[begin:stop]))
             elif name in others:
-                columns[name] = _taken(others[name], order[begin:stop])
+                values, places = others[name]
+                positions = order[begin:stop]
+                columns[name] = _taken(values, positions if places is None else places[positions])
         return pd.DataFrame(columns, copy=False)
 
     n_rows = len(order)
@@ -189,6 +189,21 @@ def _with_sorted_labels(frame: pd.DataFrame, labels: Mapping[str, ClassLabels]) 
     for name in (*intervals, *sets, *(each + VALUES for each in sets)):
         frame[name] = frame[name].cat.reorder_categories(frame[name].cat.categories.sort_values())
     return frame
+
+
+def _unchanged(table: Table, name: str, kept: NDArray[np.integer[Any]] | None) -> Repeated:
+    """Return the rows of a column that is released unchanged; of a stored one, each value once if this is smaller."""
+    dtype = table.dtypes[name]
+    if (
+        isinstance(table, StoredTable)
+        and not isinstance(dtype, pd.CategoricalDtype)
+        and not types.is_object_dtype(dtype)
+    ):
+        coded = code_any(table, name)
+        if 2 * len(coded.distinct) <= len(coded.codes):
+            return Repeated(coded.distinct, coded.codes if kept is None else coded.codes[kept])
+    column = table[name]
+    return Repeated(column if kept is None else pd.Series(_taken(column, kept), dtype=dtype, copy=False), None)
 
 
 def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
@@ -515,16 +516,26 @@ def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> t
             # The other columns are still read, because that may refuse them.
             continue
         if n_keys * n > LARGEST_INT64:
-            key, distinct = pd.factorize(key)
-            n_keys = max(len(distinct), 1)
+            n_keys = max(_renumber(key), 1)
             all_differ = n_keys == n_rows
         key *= n
         key += column
         n_keys *= max(n, 1)
     if all_differ:
         return np.arange(n_rows), n_rows
-    groups, distinct = pd.factorize(key)
-    return groups.astype(np.int64, copy=False), len(distinct)
+    return key, _renumber(key)
+
+
+def _renumber(keys: NDArray[np.int64]) -> int:
+    """Replace equal keys by one number, from 0 in order of first appearance, without a copy of all; count them."""
+    if len(keys) <= _ROWS_COPIED_AT_ONCE:
+        keys[:], found = pd.factorize(keys)
+        return len(found)
+    distinct = DistinctValues()
+    for begin in range(0, len(keys), _ROWS_COPIED_AT_ONCE):
+        some = keys[begin : begin + _ROWS_COPIED_AT_ONCE]
+        some[:] = distinct.add(pd.Series(some))
+    return len(distinct)
 
 
 def connected(nodes: NDArray[np.int64], others: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
@@ -534,6 +545,18 @@ def connected(nodes: NDArray[np.int64], others: NDArray[np.int64], n_nodes: int)
 
     edges = coo_array((np.ones(len(nodes), np.bool_), (nodes, others)), shape=(n_nodes, n_nodes))
     return np.asarray(connected_components(edges, directed=False)[1], np.int64)
+
+
+def numbers_of_people(column: pd.Series[Any]) -> tuple[NDArray[np.signedinteger[Any]], int] | None:
+    """Return people as numbers from 0, and a number above all of them; None unless the column has such numbers.
+
+    Of these, there may be at most twice as many as rows, because arrays have a place for each.
+    """
+    is_whole = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and len(column) > 0
+    if not is_whole or column.min() < 0 or column.max() >= 2 * len(column):
+        return None
+    n_people = int(column.max()) + 1
+    return column.to_numpy().astype(np.int32 if n_people < 1 << 31 else np.int64, copy=False), n_people
 
 
 def people_of_values(

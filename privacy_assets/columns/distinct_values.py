@@ -64,7 +64,8 @@ class DistinctValues:
                 pd.Categorical(values, dtype=dtype, ordered=None if dtype else self._dtype.ordered)
             )
         else:
-            found = pd.Series(values.astype(self._dtype) if len(values) else pd.Series([], dtype=self._dtype))
+            # There is no index of half floats.
+            found = pd.Series(values).astype(self._dtype) if len(values) else pd.Series([], dtype=self._dtype)
         if with_missing:
             found = found.reindex(range(len(found) + 1))
         return found.rename(name)

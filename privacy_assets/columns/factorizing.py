@@ -1,8 +1,9 @@
-"""Codes of a column whose texts may be too many for one table of all: of a range of them at a time."""
+"""Codes of long columns: of some rows after the others, and of many different texts a range of them at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.api import types
 
-TEXTS_AT_ONCE = 2**20
+from privacy_assets.columns.distinct_values import DistinctValues
+
+ROWS_AT_ONCE = TEXTS_AT_ONCE = 2**20
+BATCHES_AT_ONCE = 16
 N_DRAWN = 2**14
-"""Rows of which the texts are drawn; if less than half of these differ, one table of all is small, and faster."""
+"""Rows that are drawn to see whether many values differ."""
 
 
 def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np.signedinteger[Any]], pd.Index[Any]]:
-    """Return codes, in a small type, and values as `pandas.factorize`, of many texts with a part of the memory.
+    """Return codes, in a small type, and values as `pandas.factorize`, of a long column with a part of the memory.
 
     Parameters
     ----------
@@ -29,6 +34,8 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     # Values in the order of their appearance are put into it at the end, which needs time and memory.
     many = _many_texts(column, (2 if sort else 4) * TEXTS_AT_ONCE)
     if many is None:
+        if len(column) > ROWS_AT_ONCE and not types.is_object_dtype(column.dtype) and _has_few_values(column):
+            return _factorize_long(column, sort=sort)
         numbers, found = pd.factorize(column, sort=sort)
         # -1 is a code, too.
         return numbers.astype(np.min_scalar_type(-max(len(found), 1))), pd.Index(found)
@@ -53,14 +60,71 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     return codes, pd.Index(pd.Series(pd.array(distinct, dtype=column.dtype)))
 
 
+def code_texts(batches: Iterable[pa.Array]) -> tuple[NDArray[np.signedinteger[Any]], pa.LargeStringArray]:
+    """Return the place of each text of some batches, -1 if it is missing, in all texts, of which not all need to occur.
+
+    The batches may have codes of several widths, and texts of both types.
+    """
+    known, codes = pa.array([], pa.large_string()), [np.zeros(0, np.int8)]
+    encoded = (own if pa.types.is_dictionary(own.type) else own.dictionary_encode() for own in batches)
+    coded = (
+        pa.DictionaryArray.from_arrays(own.indices.cast(pa.int32()), own.dictionary.cast(pa.large_string()))
+        for own in encoded
+    )
+    # All known texts are indexed again each time.
+    while some := list(islice(coded, BATCHES_AT_ONCE)):
+        joined = pa.chunked_array(some).unify_dictionaries().combine_chunks()
+        texts = joined.dictionary
+        known = pa.concat_arrays([known, texts.filter(pc.index_in(texts, known).is_null())])
+        # The last place is that of the missing value, -1.
+        places = np.append(pc.index_in(texts, known).to_numpy(), -1).astype(np.min_scalar_type(-1 - len(known)))
+        codes.append(places[joined.indices.fill_null(-1).to_numpy()])
+    return np.concatenate(codes), known
+
+
+def _drawn_rows(n_rows: int) -> NDArray[np.int64]:
+    return np.linspace(0, n_rows - 1, min(N_DRAWN, n_rows)).astype(np.int64)
+
+
+def _has_few_values(column: pd.Series[Any]) -> bool:
+    """Whether at most half of some values differ; of more, all at once need as little memory, and less time."""
+    drawn = column.iloc[_drawn_rows(len(column))]
+    return 2 * drawn.nunique(dropna=False) <= len(drawn)
+
+
+def _factorize_long(column: pd.Series[Any], *, sort: bool) -> tuple[NDArray[np.signedinteger[Any]], pd.Index[Any]]:
+    """Do what `factorize` does, of some rows after the others."""
+    begins = range(0, len(column), ROWS_AT_ONCE)
+    if _is_in_arrow(column.dtype):
+        whole = _in_arrow(column)
+        codes, texts = code_texts(whole.slice(begin, ROWS_AT_ONCE).combine_chunks() for begin in begins)
+        values = pd.Index(pd.Series(pd.array(texts, dtype=column.dtype)))
+    else:
+        distinct = DistinctValues()
+        parts = (column.iloc[begin : begin + ROWS_AT_ONCE] for begin in begins)
+        numbers = [distinct.add(part).astype(np.min_scalar_type(-1 - len(distinct))) for part in parts]
+        codes, values = np.concatenate(numbers), pd.Index(distinct.series("", with_missing=False))
+    if sort:
+        place_of, values = pd.factorize(values, sort=True)
+        codes = np.append(place_of, -1).astype(codes.dtype)[codes]
+    return codes, values.rename(None)
+
+
+def _is_in_arrow(dtype: Any) -> bool:
+    return isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"
+
+
+def _in_arrow(column: pd.Series[Any]) -> pa.ChunkedArray:
+    own = pa.array(column, from_pandas=True)
+    return own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
+
+
 def _many_texts(column: pd.Series[Any], fewest: int) -> tuple[pa.ChunkedArray, pa.Array] | None:
     """Return a column of many different texts in Arrow, and some of the texts in their order; None for another."""
-    is_in_arrow = isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow"
-    if not is_in_arrow or len(column) <= fewest:
+    if not _is_in_arrow(column.dtype) or len(column) <= fewest:
         return None
-    own = pa.array(column, from_pandas=True)
-    texts = own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
-    places = np.linspace(0, len(texts) - 1, min(N_DRAWN, len(texts))).astype(np.int64)
+    texts = _in_arrow(column)
+    places = _drawn_rows(len(texts))
     drawn = pc.unique(texts.take(pa.array(places)).drop_null())
     return None if 2 * len(drawn) <= len(places) else (texts, drawn.take(pc.array_sort_indices(drawn)))
 

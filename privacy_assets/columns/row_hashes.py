@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,20 @@ from privacy_assets.errors import InvalidTableError
 ROWS_PER_BLOCK = 2**20
 
 
-def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
+class Repeated(NamedTuple):
+    """A column as values, and the place of each row's value in them; without places, each row has its own."""
+
+    values: pd.Series[Any]
+    places: NDArray[np.integer[Any]] | None
+
+
+def hash_rows(columns: Iterable[pd.Series[Any] | Repeated], n_rows: int, seed: int) -> NDArray[np.uint64]:
     """Hash rows of columns with a key from ``seed`` and the position of each column; names and index are ignored."""
     total = np.zeros(n_rows, np.uint64)
     problems: dict[str, int] = {}
     broken: dict[str, int] = {}
-    for place, column in enumerate(columns):
+    for place, given in enumerate(columns):
+        column, places = given if isinstance(given, Repeated) else (given, None)
         key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
         try:
             own = _hash_cells(column, key.hex()[:16])
@@ -32,7 +40,7 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             continue
         for begin in range(0, n_rows, ROWS_PER_BLOCK):
             rows = slice(begin, begin + ROWS_PER_BLOCK)
-            keyed = own[rows] ^ np.uint64(int.from_bytes(key[8:16], "little"))
+            keyed = own[rows if places is None else places[rows]] ^ np.uint64(int.from_bytes(key[8:16], "little"))
             total[rows] = _mix(np.bitwise_xor(total[rows], keyed, dtype=np.uint64))
     if problems:
         raise InvalidTableError(
@@ -48,6 +56,22 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             "out. Nothing was anonymized."
         )
     return total
+
+
+def order_of_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.signedinteger[Any]]:
+    """Return what sorts hashes, equal ones by their position, as `numpy.argsort` with a part of the memory."""
+    n_bits = min((len(hashes) // ROWS_PER_BLOCK).bit_length(), 8)
+    first_bits = np.zeros(len(hashes), np.uint8)
+    for begin in range(0, len(hashes) if n_bits else 0, ROWS_PER_BLOCK):
+        rows = slice(begin, begin + ROWS_PER_BLOCK)
+        first_bits[rows] = hashes[rows] >> np.uint64(64 - n_bits)
+    begin = 0
+    order: NDArray[np.signedinteger[Any]] = np.empty(len(hashes), np.int32 if len(hashes) < 1 << 31 else np.int64)
+    for bits in range(1 << n_bits):
+        own = np.flatnonzero(first_bits == bits)
+        order[begin : begin + len(own)] = own[np.argsort(hashes[own], kind="stable")]
+        begin += len(own)
+    return order
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:

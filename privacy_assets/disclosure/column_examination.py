@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.coding import kind_of_dtype
+from privacy_assets.columns.coding import count_codes, kind_of_dtype
 from privacy_assets.columns.factorizing import factorize
 from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.disclosure.text_shapes import (
@@ -41,7 +41,8 @@ from privacy_assets.disclosure.text_shapes import (
     whole_number_of,
 )
 from privacy_assets.display.numbers import percent
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.coded_columns import code_any, code_stored
+from privacy_assets.storage.table import StoredTable, Table
 
 MOST_VALUES: Final = 500
 """Number of distinct values of a column whose shapes are examined."""
@@ -78,6 +79,7 @@ GAIN: Final = 0.05
 SLACK: Final = 1.0
 """By how much, in nats, a bell may describe the few numbers of a measure less well than an even spread."""
 LARGEST: Final = 2**61
+PAIRS_AT_ONCE: Final = 2**20
 IDENTIFIER_WORDS: Final = frozenset(
     [
         *("account", "dni", "guid", "id", "identifier", "ids", "kennung", "konto", "matricule", "mrn", "nif", "no"),
@@ -182,11 +184,11 @@ def examine_columns(
             ]
         return tuple(found)
     people = None if person is None or person not in table.columns else factorize(table[person])[0]
-    return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
+    return tuple(_examine(table, name, role, people) for name, role in roles.items() if name in table.columns)
 
 
-def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.integer[Any]] | None) -> ColumnExamination:
-    codes, values = _distinct(column)
+def _examine(table: Table, name: str, role: str, people: NDArray[np.integer[Any]] | None) -> ColumnExamination:
+    codes, values = _distinct(table, name)
     present = codes >= 0
     if not present.all():
         codes, people = codes[present], None if people is None else people[present]
@@ -198,7 +200,7 @@ def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.integer
     )
     if kind == "text" and n_values:
         lengths = np.fromiter(map(len, values), np.int64, n_distinct)
-        median = float(np.median(lengths[codes]))
+        median = _median(lengths, count_codes(codes, n_distinct))
         counted = replace(counted, longest_text=int(lengths.max()), median_text=median)
     if n_distinct < 2 or kind == "boolean":
         return counted
@@ -217,33 +219,54 @@ def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | N
         per_value = np.bincount(codes, minlength=n_distinct)
         n_alone = int((per_value == 1).sum())
         return Holders(len(codes), n_alone, int(per_value.max()), n_alone / len(codes))
-    # Sorted, because tables of hashes would need several times the memory.
+    # Sorted, because tables of hashes would need several times the memory, as would other copies of all pairs.
     pairs = people.astype(np.int64)
     pairs *= n_distinct
     pairs += codes
     pairs.sort()
-    pairs = pairs[_is_first(pairs)]
-    value = pairs % n_distinct
-    per_value = np.bincount(value, minlength=n_distinct)
-    is_alone = per_value[value] == 1
-    pairs //= n_distinct
-    alone, everybody = (int(np.count_nonzero(_is_first(own))) for own in (pairs[is_alone], pairs))
-    return Holders(len(pairs), int((per_value == 1).sum()), int(per_value.max()), alone / everybody)
+    n_pairs, per_value = 0, np.zeros(n_distinct, np.int64)
+    for some in _different(_parts(pairs)):
+        n_pairs += len(some)
+        np.add.at(per_value, some % n_distinct, 1)
+    alone = sum(map(len, _different(some[per_value[some % n_distinct] == 1] // n_distinct for some in _parts(pairs))))
+    everybody = sum(map(len, _different(some // n_distinct for some in _parts(pairs))))
+    return Holders(n_pairs, int((per_value == 1).sum()), int(per_value.max()), alone / everybody)
 
 
-def _is_first(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which numbers are the first of their kind."""
-    is_first = np.ones(len(ascending), np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
-    return is_first
+def _parts(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    return (numbers[begin : begin + PAIRS_AT_ONCE] for begin in range(0, len(numbers), PAIRS_AT_ONCE))
 
 
-def _distinct(column: pd.Series) -> tuple[NDArray[np.integer[Any]], pd.Index]:
+def _different(ascending: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+    """Yield the different ones of numbers that ascend from each part to the next."""
+    last = -1
+    for some in ascending:
+        different = some[np.diff(some, prepend=last) > 0]
+        yield different
+        last = some[-1] if len(some) else last
+
+
+def _median(values: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
+    """Return the median of values, of which each occurs as often as its count."""
+    order = np.argsort(values)
+    stops = np.cumsum(counts[order])
+    middle = [(stops[-1] - 1) // 2, stops[-1] // 2]
+    return float(values[order[np.searchsorted(stops, middle, side="right")]].mean())
+
+
+def _distinct(table: Table, name: str) -> tuple[NDArray[np.integer[Any]], pd.Index]:
     """Return the values of a column as codes, missing ones as -1, and its distinct values in order of appearance."""
-    if types.is_object_dtype(column.dtype):
-        # Objects of any kind, even incomparable ones, are compared by their text.
-        column = column.where(column.isna(), column.map(str))
-    codes, values = factorize(column)
+    dtype = table.dtypes[name]
+    if isinstance(table, StoredTable) and not types.is_object_dtype(dtype):
+        coded = code_stored(table, name) if isinstance(dtype, pd.CategoricalDtype) else code_any(table, name)
+        codes, values = factorize(coded.distinct)
+        codes = np.append(codes, -1).astype(np.min_scalar_type(-1 - len(values)))[coded.codes]
+    else:
+        column = table[name]
+        if types.is_object_dtype(dtype):
+            # Objects of any kind, even incomparable ones, are compared by their text.
+            column = column.where(column.isna(), column.map(str))
+        codes, values = factorize(column)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     if types.is_timedelta64_dtype(values.dtype):

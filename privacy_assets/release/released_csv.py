@@ -27,12 +27,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
+from privacy_assets.columns.coding import count_codes
 from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.release.received_files import is_as_recorded, open_regular
 from privacy_assets.storage.canonical_arrays import canonical_array
-from privacy_assets.storage.table import Table
+from privacy_assets.storage.coded_columns import code_texts
+from privacy_assets.storage.table import StoredTable, Table
 
 ESCAPE = "'"
 NOTHING = '""'
@@ -76,7 +78,7 @@ def write_csv(write: Callable[[bytes | memoryview], object], table: Table) -> di
     (the columns in which an empty cell is an empty text), and ``types`` by column.
     """
     require_unique_names(list(table.columns))
-    columns = [_written_column(name, table[name]) for name in table.columns]
+    columns = [_written_column(table, name) for name in table.columns]
     # Most readers would skip an empty line.
     cells = [own.cells.or_quotes() for own in columns] if len(columns) == 1 else [own.cells for own in columns]
     write(_header(table.columns))
@@ -128,8 +130,11 @@ class _Column(NamedTuple):
     empty_is_text: bool = False
 
 
-def _written_column(name: str, column: pd.Series[Any]) -> _Column:
-    array = canonical_array(name, column)
+def _written_column(table: Table, name: str) -> _Column:
+    array = _coded_texts(table, name)
+    if array is None:
+        column = table[name]
+        array = canonical_array(name, column)
     if not pa.types.is_dictionary(array.type):
         kind = _type_of(array, column)
         return _Column(name, kind, _render(array, kind, _is_of_days(array)))
@@ -137,6 +142,14 @@ def _written_column(name: str, column: pd.Series[Any]) -> _Column:
     has_both = has_empty and bool(array.indices.null_count)
     cells, n_escaped = _escaped(array, has_both)
     return _Column(name, "text", cells, n_escaped, has_empty and not has_both)
+
+
+def _coded_texts(table: Table, name: str) -> pa.DictionaryArray | None:
+    """Return what `canonical_array` returns of texts in files, without all of them at once; None for others."""
+    coded = code_texts(table, name) if isinstance(table, StoredTable) else None
+    if coded is None or not len(coded.texts):
+        return None
+    return pa.DictionaryArray.from_arrays(pa.array(coded.codes, mask=coded.codes == len(coded.texts)), coded.texts)
 
 
 def _has_empty(texts: pa.DictionaryArray) -> bool:
@@ -181,7 +194,7 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
     escaped = [ESCAPE if text == "" else escape(text) for text in plain]
     written = [_quoted(text) for text in escaped]
     codes = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
-    n_rows = np.bincount(codes, minlength=len(distinct))[with_care]
+    n_rows = count_codes(codes, len(distinct))[with_care]
     n_escaped = sum(int(n) for n, own, text in zip(n_rows, escaped, plain, strict=True) if own != text)
     if plain:
         mask = np.zeros(len(distinct), np.bool_)

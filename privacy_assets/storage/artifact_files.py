@@ -17,7 +17,7 @@ from privacy_assets.storage.table import StoredTable
 HEADER_FILE = "header.json"
 MOST_CELLS_AT_ONCE = 2**20
 MOST_READS = 16
-LARGE_FRAMES = frozenset({TABLE_KIND, "original", "synthetic", "control"})
+LARGE_FRAMES = frozenset({TABLE_KIND, "original", "synthetic", "control", "members"})
 """Frames that may have as many rows as the source."""
 
 

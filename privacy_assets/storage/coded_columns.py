@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privacy_assets.columns import factorizing
 from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.memory import give_back_memory
+from privacy_assets.storage.memory import memory_given_back
 from privacy_assets.storage.table import StoredTable
-
-BATCHES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +27,19 @@ class CodedColumn:
     distinct : Series
         The values that occur, in order of their first appearance and in the dtype of the column; the missing value, if
         the column has one, is the last.
-    codes : ndarray of shape (n_rows,), unsigned integer
+    codes : ndarray of shape (n_rows,), integer
         Position of each row's value in ``distinct``.
     """
 
     distinct: pd.Series[Any]
-    codes: NDArray[np.unsignedinteger[Any]]
+    codes: NDArray[np.integer[Any]]
+
+
+class CodedTexts(NamedTuple):
+    """The place of each row's text in ``texts``, of which not all need to occur; ``len(texts)`` if it is missing."""
+
+    codes: NDArray[np.signedinteger[Any]]
+    texts: pa.LargeStringArray
 
 
 class ColumnCoder:
@@ -77,39 +81,41 @@ class ColumnCoder:
 def code_stored(table: StoredTable, name: str) -> CodedColumn:
     """Code a column of a stored table, of which some rows are in memory at a time."""
     coder = ColumnCoder()
-    # A batch may lack some of the categories that have an order.
-    is_whole = not table.is_in_files(name) or getattr(table.dtypes[name], "ordered", False)
-    for batch in [table[[name]]] if is_whole else table.batches([name]):
+    for batch in _batches(table, name):
         coder.add(batch)
     return coder.finish()[name]
 
 
-def code_texts(table: StoredTable, name: str) -> tuple[NDArray[np.integer[Any]], int] | None:
-    """Return a code for each row of a column of texts in files, and the number of codes; None for another column.
+def code_any(table: StoredTable, name: str) -> CodedColumn:
+    """Do what `code_stored` does, of texts in files with a part of the memory; a missing text is always a value."""
+    texts = code_texts(table, name)
+    if texts is None:
+        return code_stored(table, name)
+    values = pa.concat_arrays([texts.texts, pa.nulls(1, texts.texts.type)])
+    return CodedColumn(pd.Series(pd.array(values, dtype=table.dtypes[name]), name=name), texts.codes)
 
-    Nearly every text may be another one. The missing value has the last code; not all codes need to occur.
-    """
+
+def distinct_stored(table: StoredTable, name: str) -> pd.Series[Any]:
+    """Return the ``distinct`` values of `code_stored`, without any codes."""
+    values, has_missing = DistinctValues(), False
+    for batch in _batches(table, name):
+        has_missing |= bool((values.add(batch[name]) < 0).any())
+    return values.series(name, with_missing=has_missing)
+
+
+def _batches(table: StoredTable, name: str) -> Iterator[pd.DataFrame]:
+    # A batch may lack some of the categories that have an order.
+    is_whole = not table.is_in_files(name) or getattr(table.dtypes[name], "ordered", False)
+    return iter([table[[name]]]) if is_whole else table.batches([name])
+
+
+def code_texts(table: StoredTable, name: str) -> CodedTexts | None:
+    """Code a column of texts in files, of which nearly every one may be different; None for another column."""
     kind = table.schema.field(name).type if table.is_in_files(name) else pa.null()
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
-    known, codes = pa.array([], pa.large_string()), []
-    batches = (batch.column(0).combine_chunks() for batch in table.arrow_batches([name]))
-    # Files may have codes of several widths, and texts of both types.
-    encoded = (own if pa.types.is_dictionary(own.type) else own.dictionary_encode() for own in batches)
-    coded = (
-        pa.DictionaryArray.from_arrays(own.indices.cast(pa.int32()), own.dictionary.cast(pa.large_string()))
-        for own in encoded
-    )
-    # All known texts are indexed again each time.
-    while some := list(islice(coded, BATCHES_AT_ONCE)):
-        joined = pa.chunked_array(some).unify_dictionaries().combine_chunks()
-        texts = joined.dictionary
-        known = pa.concat_arrays([known, texts.filter(pc.index_in(texts, known).is_null())])
-        # The last place is that of the missing value, -1.
-        places = np.append(pc.index_in(texts, known).to_numpy(), -1).astype(np.int32)
-        codes.append(places[joined.indices.fill_null(-1).to_numpy()])
-        give_back_memory()
-    found = np.concatenate(codes)
-    found[found < 0] = len(known)
-    return found.astype(np.min_scalar_type(len(known))), len(known) + 1
+    batches = memory_given_back(table.arrow_batches([name]))
+    codes, texts = factorizing.code_texts(batch.column(0).combine_chunks() for batch in batches)
+    codes[codes < 0] = len(texts)
+    return CodedTexts(codes, texts)

@@ -62,7 +62,7 @@ def test_shares_and_precisions_agree_with_every_pair_of_rows(given_table, k):
 def test_changes_within_people_agree_with_the_definition(given_table):
     people, columns, _ = given_table
     for own in columns:
-        codes = np.array([-1 if cell is None else cell for cell in own])
+        codes = np.array([-1 if cell is None else cell for cell in own], np.int32)
         n_changes, n_several, n_same = count_changes(codes, np.array(people, np.int32))
         found = n_changes, n_same / n_several if n_several else 1.0
         assert found == pytest.approx(reference.changes(own, people))

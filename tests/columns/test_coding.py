@@ -2,6 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
+from itertools import product
 from uuid import UUID
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacy_assets.columns import coding
 from privacy_assets.columns.coding import encode_column, group_rows, people_of_values, read_column
 from privacy_assets.errors import InvalidTableError
 
@@ -217,8 +219,10 @@ def test_codes_are_as_small_as_they_can_be(n_values, dtype):
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=30))
 def test_equal_rows_are_one_group(rows):
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    for n_codes in ([3, 4, 2], [2**40, 2**40, 2**40]):
-        groups, n_groups = group_rows(columns, n_codes)
+    for n_codes, n_at_once in product(([3, 4, 2], [2**40, 2**40, 2**40]), (2**20, 3)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(coding, "_ROWS_COPIED_AT_ONCE", n_at_once)
+            groups, n_groups = group_rows(columns, n_codes)
         assert n_groups == len(set(rows)) == len(set(zip(rows, groups.tolist(), strict=True)))
         assert groups.tolist() == [list(dict.fromkeys(rows)).index(row) for row in rows]
 

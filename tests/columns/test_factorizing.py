@@ -45,3 +45,35 @@ def test_rows_may_be_many_more_than_ranges(monkeypatch, sort, share):
     found, distinct = factorize(texts, sort=sort)
     assert found.tolist() == codes.tolist()
     pd.testing.assert_index_equal(distinct, pd.Index(values))
+
+
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=2, max_size=40)
+DTYPES = [
+    "str",
+    "string",
+    "category",
+    "Int64",
+    "Float64",
+    "float64",
+    "float16",
+    "boolean",
+    "datetime64[us]",
+    "timedelta64[ns]",
+]
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(NUMBERS, st.sampled_from(DTYPES), st.integers(1, 9), st.integers(1, 3), st.booleans(), st.integers(0, 40))
+def test_long_columns_have_the_codes_and_values_of_pandas(numbers, dtype, rows, batches, sort, middle):
+    cells = [None if number is None else number > 0 for number in numbers] if dtype == "boolean" else numbers
+    column = pd.Series(cells, dtype=object).astype(dtype)
+    # A column of texts in two pieces of memory.
+    column = pd.concat([column.iloc[:middle], column.iloc[middle:]], ignore_index=True)
+    codes, values = pd.factorize(column, sort=sort)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factorizing, "ROWS_AT_ONCE", rows)
+        patch.setattr(factorizing, "_has_few_values", lambda _: True)
+        patch.setattr(factorizing, "BATCHES_AT_ONCE", batches)
+        found, distinct = factorize(column, sort=sort)
+    assert found.tolist() == codes.tolist()
+    pd.testing.assert_index_equal(distinct, pd.Index(values))

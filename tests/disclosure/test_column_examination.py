@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.disclosure.column_examination import ColumnExamination, columns_that_leave, examine_columns
+from privacy_assets.disclosure import column_examination
+from privacy_assets.disclosure.column_examination import (
+    ColumnExamination,
+    columns_that_leave,
+    count_holders,
+    examine_columns,
+)
 from privacy_assets.disclosure.leaving_columns import say_what_is_decided
 from privacy_assets.disclosure.text_shapes import SHAPES, is_name, shape_of, whole_number_of
 from tests.disclosure.planted_columns import LANGUAGES, PLANTED, ordinary, planted, planted_numbers
@@ -22,6 +28,34 @@ def examine(column, person=None, name="x", role="other"):
     if person is not None:
         table["person"] = person
     return examine_columns(table, {name: role}, None if person is None else "person")[0]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=50),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_holders_are_counted_in_any_number_of_parts(rows, has_people, at_once):
+    codes, people = (np.array(own) for own in zip(*rows, strict=True))
+    whose = people.tolist() if has_people else list(range(len(rows)))
+    holders = {value: {whose[i] for i, code in enumerate(codes) if code == value} for value in range(6)}
+    alone = {next(iter(own)) for own in holders.values() if len(own) == 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_examination, "PAIRS_AT_ONCE", at_once)
+        found = count_holders(codes, 6, people if has_people else None)
+    assert found.share_alone == len(alone) / len(set(whose))
+    assert found[:3] == (
+        sum(map(len, holders.values())),
+        sum(len(own) == 1 for own in holders.values()),
+        max(map(len, holders.values())),
+    )
+
+
+@given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=20))
+def test_the_median_text_is_that_of_the_rows(texts):
+    found = examine(pd.Series(texts, dtype="str"))
+    assert found.median_text == np.median([len(text) for text in texts])
 
 
 def findings(table):

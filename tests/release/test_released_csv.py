@@ -21,6 +21,7 @@ from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.released_csv import escape, read_csv, read_released_csv, unescape, write_csv
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.table import store
 from tests.examples import examples
 from tests.release.test_files import RECORD, write
 
@@ -307,7 +308,7 @@ def shown(cell, column):
 
 @settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
-def test_the_file_is_that_of_the_cells_one_by_one(data):
+def test_the_file_is_that_of_the_cells_one_by_one(tmp_path_factory, data):
     kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4))
     names = data.draw(st.lists(st.text(max_size=5), min_size=len(kinds), max_size=len(kinds), unique=True))
     table = pd.DataFrame({name: data.draw(COLUMNS[kind]) for name, kind in zip(names, kinds, strict=True)})
@@ -315,6 +316,10 @@ def test_the_file_is_that_of_the_cells_one_by_one(data):
     n_times = data.draw(st.sampled_from([1, 3]))
     table = pd.concat([table, table.iloc[::-1]] * n_times, ignore_index=True)
     assert written(table)[0] == written_cell_by_cell(table)
+    if len(table):
+        middle = data.draw(st.integers(1, len(table) - 1))
+        stored = store([table.iloc[:middle], table.iloc[middle:]], tmp_path_factory.getbasetemp())
+        assert written(stored) == written(stored.frame())
 
 
 def test_whole_numbers_that_repeat_are_written_as_others():
@@ -334,10 +339,10 @@ def test_cells_that_repeat_are_places_of_the_smallest_type_which_holds_one_more(
     texts = pd.Series(pd.Categorical.from_codes(rows, [str(number) for number in range(n_values)]))
     numbers = pd.Series(np.where(rows < 0, 0, rows))
     for column in (texts, numbers):
-        cells = released_csv._written_column("a", column).cells
+        cells = released_csv._written_column(pd.DataFrame({"a": column}), "a").cells
         assert cells.places.type.bit_width == width
         assert written(pd.DataFrame({"a": column}))[0].count(b"\n") == len(rows) + 1
-    assert released_csv._written_column("a", pd.Series(np.arange(n_values))).cells.places is None
+    assert released_csv._written_column(pd.DataFrame({"a": np.arange(n_values)}), "a").cells.places is None
 
 
 PLAIN = pd.DataFrame(

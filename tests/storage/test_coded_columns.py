@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.columns import factorizing
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage import coded_columns
 from privacy_assets.storage.coded_columns import ColumnCoder, code_stored, code_texts
 from privacy_assets.storage.table import StoredTable, store
 from tests.examples import examples
@@ -76,10 +76,11 @@ def test_texts_of_a_stored_table_have_equal_codes_where_they_are_equal(
     parts = (table.iloc[begin : begin + rows_per_batch] for begin in range(0, len(table), rows_per_batch))
     stored = store(parts, tmp_path_factory.getbasetemp())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coded_columns, "BATCHES_AT_ONCE", batches_at_once)
-        codes, n_codes = code_texts(stored, "text")
+        patch.setattr(factorizing, "BATCHES_AT_ONCE", batches_at_once)
+        codes, found = code_texts(stored, "text")
     assert pd.factorize(codes)[0].tolist() == pd.factorize(table["text"], use_na_sentinel=False)[0].tolist()
-    assert codes.max() < n_codes == len(set(texts) - {None}) + 1
+    assert [None if code == len(found) else found[int(code)].as_py() for code in codes] == texts
+    assert set(found.to_pylist()) == set(texts) - {None}
     assert code_texts(stored, "number") is None
     assert code_texts(stored.astype({"text": object}), "text") is None
     found = decoded(code_stored(stored, "text"))
@@ -103,7 +104,10 @@ def test_files_with_narrow_codes_and_both_types_of_texts_are_coded(tmp_path, fir
         )
         pq.write_table(table, tmp_path / f"{place}.parquet")
         files.append((tmp_path / f"{place}.parquet").open("rb"))
-    codes, n_codes = code_texts(StoredTable(files), "text")
-    assert n_codes == n_values + 1
-    assert len(set(codes)) == n_values + 1
-    assert (codes == n_values).sum() == 2
+    codes, found = code_texts(StoredTable(files), "text")
+    assert [None if code == n_values else found[int(code)].as_py() for code in codes] == [
+        *(f"0 {number}" for number in range(n_values // 2)),
+        None,
+        *(f"1 {number}" for number in range(n_values // 2)),
+        None,
+    ]

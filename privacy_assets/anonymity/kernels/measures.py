@@ -7,7 +7,7 @@ rows, not on the number of values and classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.sorting import sort_ascending
 
+Number = TypeVar("Number", bound=np.signedinteger[Any])
 LARGEST_RECURSIVE_L = 10
 # -ln(p) and a share of small integers may differ in their last bits although they are equal.
 TOLERANCE = 1e-12
@@ -23,7 +24,7 @@ TOLERANCE = 1e-12
 class RowsByClass(NamedTuple):
     """Rows sorted by class, ascending within a class: class c has ``rows[starts[c]:starts[c + 1]]``."""
 
-    rows: NDArray[np.int64]
+    rows: NDArray[np.signedinteger[Any]]
     starts: NDArray[np.int64]
 
 
@@ -43,17 +44,17 @@ class ClassMeasures(NamedTuple):
     delta: NDArray[np.float64]
 
 
-def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sort_by_class(class_of_row: NDArray[Number], n_classes: int) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Sort rows by class, keeping their order; returns the fields of :class:`RowsByClass`."""
     # Arrays are made here, because Numba takes long to compile NumPy's functions.
-    rows, starts = np.empty(len(class_of_row), np.int64), np.zeros(n_classes + 1, np.int64)
+    rows, starts = np.empty_like(class_of_row), np.zeros(n_classes + 1, np.int64)
     _sort_by_class(class_of_row, rows, starts, np.empty(n_classes, np.int64))
     return rows, starts
 
 
 @kernel
 def _sort_by_class(
-    class_of_row: NDArray[np.int64], rows: NDArray[np.int64], starts: NDArray[np.int64], place: NDArray[np.int64]
+    class_of_row: NDArray[Number], rows: NDArray[Number], starts: NDArray[np.int64], place: NDArray[np.int64]
 ) -> None:
     """Write the result of :func:`sort_by_class`; ``starts`` is 0 before."""
     n_classes = len(place)
@@ -69,21 +70,30 @@ def _sort_by_class(
         place[c] += 1
 
 
-@kernel
 def count_people(
-    rows: NDArray[np.int64], starts: NDArray[np.int64], person_of_row: NDArray[np.int64], n_people: int
+    classes: RowsByClass, person_of_row: NDArray[np.signedinteger[Any]], n_people: int
 ) -> NDArray[np.int64]:
-    """Count the distinct people, from 0 to ``n_people - 1``, in each class."""
-    n_classes = len(starts) - 1
-    people = np.zeros(n_classes, np.int64)
-    last_class = np.full(n_people, -1, np.int64)
-    for c in range(n_classes):
+    """Count the distinct people, some of 0 to ``n_people - 1``, in each class."""
+    people = np.zeros(len(classes.starts) - 1, np.int64)
+    _count_people(classes.rows, classes.starts, person_of_row, np.full(n_people, -1, classes.rows.dtype), people)
+    return people
+
+
+@kernel
+def _count_people(
+    rows: NDArray[np.signedinteger[Any]],
+    starts: NDArray[np.int64],
+    person_of_row: NDArray[np.signedinteger[Any]],
+    last_class: NDArray[np.signedinteger[Any]],
+    people: NDArray[np.int64],
+) -> None:
+    """Write the result of :func:`count_people`, which is 0 before; ``last_class`` of each person is -1."""
+    for c in range(len(people)):
         for i in range(starts[c], starts[c + 1]):
             person = person_of_row[rows[i]]
             if last_class[person] != c:
                 last_class[person] = c
                 people[c] += 1
-    return people
 
 
 @part
@@ -209,9 +219,9 @@ class _Buffers(NamedTuple):
 
 @kernel
 def _measure(
-    rows: NDArray[np.int64],
+    rows: NDArray[np.signedinteger[Any]],
     starts: NDArray[np.int64],
-    value_of_row: NDArray[np.int64],
+    value_of_row: NDArray[np.signedinteger[Any]],
     totals: NDArray[np.int64],
     is_ordered: bool,
     measures: ClassMeasures,
@@ -253,14 +263,20 @@ def _measure(
             counts[value] = 0
 
 
-def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByClass:
+def number_type(n_rows: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the type of numbers of rows, and of what has at most as many: classes, people and values."""
+    return np.dtype(np.int32 if n_rows < 1 << 31 else np.int64)
+
+
+def group_by_class(class_of_row: NDArray[np.signedinteger[Any]], n_classes: int) -> RowsByClass:
     """Sort rows by class, from 0 to ``n_classes - 1``. Not checked here."""
-    return RowsByClass(*sort_by_class(class_of_row, n_classes))
+    dtype = number_type(len(class_of_row))
+    return RowsByClass(*sort_by_class(class_of_row.astype(dtype, copy=False), n_classes))
 
 
 def measure_classes(
     classes: RowsByClass,
-    value_of_row: NDArray[np.int64],
+    value_of_row: NDArray[np.integer[Any]],
     totals: NDArray[np.int64],
     *,
     is_ordered: bool,
@@ -298,5 +314,6 @@ def measure_classes(
     )
     counts, touched, cumulative = (np.zeros(n_values, np.int64) for _ in range(3))
     buffers = _Buffers(counts, touched, np.zeros(largest_l, np.int64), cumulative, np.zeros(n_values + 1))
-    _measure(classes.rows, classes.starts, value_of_row, totals, is_ordered, measures, buffers)
+    numbers = value_of_row.astype(classes.rows.dtype, copy=False)
+    _measure(classes.rows, classes.starts, numbers, totals, is_ordered, measures, buffers)
     return measures

@@ -23,7 +23,7 @@ class _Groups(NamedTuple):
     starts: NDArray[np.int64]
 
 
-def count_pairs(group: NDArray[np.int64], row: Ints, person: Ints, k: int) -> tuple[int, int, int]:
+def count_pairs(group: Ints, row: Ints, person: Ints, k: int) -> tuple[int, int, int]:
     """Count, in groups of fewer than k people, the pairs of rows, those of one person, and the rows in the latter.
 
     ``group`` has, for each of ``row``, a number from 0, or -1 for none; ``person`` that of each row of the table. A row
@@ -37,7 +37,7 @@ def count_pairs(group: NDArray[np.int64], row: Ints, person: Ints, k: int) -> tu
     return n_pairs, n_same, int(np.count_nonzero(is_linked))
 
 
-def count_changes(codes: NDArray[np.int64], person: Ints) -> tuple[int, int, int]:
+def count_changes(codes: Ints, person: Ints) -> tuple[int, int, int]:
     """Count the rows without the most frequent value of their person, the people with several rows, and these without.
 
     A code of -1 is missing, and its row does not count.
@@ -48,7 +48,7 @@ def count_changes(codes: NDArray[np.int64], person: Ints) -> tuple[int, int, int
     return _count_changes(groups, codes, place, np.empty(most, np.int32), np.empty(most, np.int32))
 
 
-def _sorted(group: NDArray[np.integer]) -> _Groups:
+def _sorted(group: Ints) -> _Groups:
     n_groups = int(group.max(initial=-1)) + 1
     members, starts = np.empty(np.count_nonzero(group >= 0), np.int32), np.zeros(n_groups + 1, np.int64)
     _sort(group, members, starts)
@@ -56,7 +56,7 @@ def _sorted(group: NDArray[np.integer]) -> _Groups:
 
 
 @kernel
-def _sort(group: NDArray[np.integer], members: Ints, starts: NDArray[np.int64]) -> None:
+def _sort(group: Ints, members: Ints, starts: NDArray[np.int64]) -> None:
     """Write the fields of `_Groups`; ``starts`` is 0 before."""
     for g in group:
         if g >= 0:
@@ -114,9 +114,7 @@ def _count_pairs(
 
 
 @kernel
-def _count_changes(
-    groups: _Groups, codes: NDArray[np.int64], place: Ints, seen: Ints, counts: Ints
-) -> tuple[int, int, int]:
+def _count_changes(groups: _Groups, codes: Ints, place: Ints, seen: Ints, counts: Ints) -> tuple[int, int, int]:
     n_changes = n_several = n_constant = 0
     for g in range(len(groups.starts) - 1):
         n_rows = n_seen = most = 0

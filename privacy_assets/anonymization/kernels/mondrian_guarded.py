@@ -46,8 +46,8 @@ class Guard(NamedTuple):
     person: NDArray[np.int32]
     sensitive: NDArray[np.int32]
     is_met: NDArray[np.bool_]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
     counts: NDArray[np.int64]
     is_listed: NDArray[np.bool_]
 
@@ -59,7 +59,7 @@ def make_guard(
     person = np.zeros(0, np.int32) if person is None else person
     sensitive = np.zeros((n_records, 0), np.int32) if sensitive is None else sensitive
     n_people = int(person.max(initial=-1)) + 1
-    is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int64), np.zeros(n_people, np.int64)
+    is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int32), np.zeros(n_people, np.int32)
     n_values = len(models.totals) if models.needs_values else 0
     counts, is_listed = np.zeros((2, n_values), np.int64), np.zeros(n_values, np.bool_)
     return Guard(person, sensitive, is_met, first, last, counts, is_listed)

@@ -21,9 +21,9 @@ def measured(class_of_row, values, is_ordered):
     """Measure, after renumbering both from 0 without a gap."""
     classes, class_of_row = np.unique(class_of_row, return_inverse=True)
     _, values = np.unique(values, return_inverse=True)
-    grouped = group_by_class(class_of_row.astype(np.int64), len(classes))
+    grouped = group_by_class(class_of_row, len(classes))
     return (
-        measure_classes(grouped, values.astype(np.int64), np.bincount(values), is_ordered=is_ordered),
+        measure_classes(grouped, values, np.bincount(values), is_ordered=is_ordered),
         class_of_row,
         values,
     )
@@ -72,8 +72,8 @@ def test_measures_keep_their_bounds(drawn, is_ordered):
 def test_people_are_counted_once_per_class(rows):
     labels, class_of_row = np.unique([c for c, _ in rows], return_inverse=True)
     people = [person for _, person in rows]
-    grouped = group_by_class(class_of_row.astype(np.int64), len(labels))
-    found = count_people(grouped.rows, grouped.starts, np.array(people, np.int64), 6)
+    grouped = group_by_class(class_of_row, len(labels))
+    found = count_people(grouped, np.array(people, np.int32), 6)
     expected = {labels[c]: len({p for q, p in rows if q == labels[c]}) for c in range(len(labels))}
     assert dict(zip(labels, found, strict=True)) == expected
 
