@@ -78,6 +78,7 @@ def find_links(released: Table | ColumnFiles, person: Codes, k: int, wanted: Col
     day and physician of a visit, are not found.
     """
     people = _People.of(person, k)
+    del person
     if people.n_several == 0:
         return ()
     alone, in_order, steady = [], [], []
@@ -153,8 +154,9 @@ class _People(NamedTuple):
         if person.max(initial=-1) >= 2 * len(person):
             person, is_known = np.full(len(given), -1, np.int32), given >= 0
             person[is_known] = pd.factorize(given[is_known])[0]
-        numbers = person.astype(np.int32)
-        unknown = np.flatnonzero(numbers < 0)
+        unknown = np.flatnonzero(person < 0)
+        # Kernels would be compiled once more for an array that is read-only.
+        numbers = person.astype(np.int32, copy=len(unknown) > 0 or not person.flags.writeable)
         numbers[unknown] = numbers.max(initial=-1) + 1 + np.arange(len(unknown))
         sizes = count_codes(numbers, int(numbers.max(initial=-1)) + 1)
         return cls(numbers, next(_by_chance(numbers)), int(sizes[sizes > 1].sum()), k)

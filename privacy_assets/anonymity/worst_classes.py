@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymity.kernels.measures import RowsByClass, count_people, measure_classes
 
+CLASSES_AT_ONCE = 2**16
+
 
 class CodedValues(NamedTuple):
     """A sensitive column in codes, in the order of the values if that matters.
@@ -88,24 +90,33 @@ def measure_all(
     is_homogeneous = np.zeros(len(sizes), np.bool_)
     worst = []
     for column in values:
-        found = measure_classes(
-            classes, column.codes, column.totals, is_ordered=column.is_ordered, largest_l=column.largest_l
-        )
-        has_one = found.n_values == 1
-        is_homogeneous |= has_one
-        worst.append(
-            WorstClass(
-                n_values=int(found.n_values.min()),
-                entropy=float(found.entropy.min()),
-                largest_share=float(found.largest_share.max()),
-                distance=float(found.distance.max()),
-                beta=float(found.beta.max()),
-                enhanced_beta=float(found.enhanced_beta.max()),
-                delta=float(found.delta.max()),
-                n_values_of_table=len(column.totals),
-                n_incomplete=int((found.n_values < len(column.totals)).sum()),
-                n_homogeneous=int(sizes[has_one].sum()),
-                recursive_c=found.recursive_c.max(axis=0),
-            )
-        )
+        own = column._replace(codes=column.codes.astype(classes.rows.dtype, copy=False))
+        parts = [
+            _measure_some(classes, slice(begin, begin + CLASSES_AT_ONCE), own, is_homogeneous).to_array()
+            for begin in range(0, max(len(sizes), 1), CLASSES_AT_ONCE)
+        ]
+        worst.append(WorstClass.of_all(parts))
     return MeasuredClasses(sizes, people, is_homogeneous, tuple(worst))
+
+
+def _measure_some(
+    classes: RowsByClass, some: slice, column: CodedValues, is_homogeneous: NDArray[np.bool_]
+) -> WorstClass:
+    """Return the worst of some classes on a sensitive column, and mark those that have one value."""
+    own = classes._replace(starts=classes.starts[some.start : some.stop + 1])
+    found = measure_classes(own, column.codes, column.totals, is_ordered=column.is_ordered, largest_l=column.largest_l)
+    has_one = found.n_values == 1
+    is_homogeneous[some] |= has_one
+    return WorstClass(
+        n_values=int(found.n_values.min()),
+        entropy=float(found.entropy.min()),
+        largest_share=float(found.largest_share.max()),
+        distance=float(found.distance.max()),
+        beta=float(found.beta.max()),
+        enhanced_beta=float(found.enhanced_beta.max()),
+        delta=float(found.delta.max()),
+        n_values_of_table=len(column.totals),
+        n_incomplete=int((found.n_values < len(column.totals)).sum()),
+        n_homogeneous=int(np.diff(own.starts)[has_one].sum()),
+        recursive_c=found.recursive_c.max(axis=0),
+    )

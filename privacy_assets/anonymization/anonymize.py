@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.anonymity.kernels.measures import RowsByClass, count_people
 from privacy_assets.anonymization.class_statistics import Classes
 from privacy_assets.anonymization.classes_by_cuts import (
     CodedTable,
@@ -23,7 +24,6 @@ from privacy_assets.anonymization.classes_by_cuts import (
 from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.kernels.class_measures import measure_classes
-from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.nodes_of_classes import label_by_nodes
 from privacy_assets.anonymization.related import rows_to_anonymize
@@ -296,8 +296,7 @@ def _described(
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     people = np.diff(edges)
     if coded.people is not None:
-        first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
-        people = np.diff(first)
+        people = count_people(RowsByClass(records, edges), coded.people, int(coded.people.max()) + 1)
     if int(people.min()) < settings.k:
         raise AssertionError(f"a class has {people.min()} {settings.unit}, fewer than k = {settings.k}")
     values = coded.sensitive

@@ -28,7 +28,7 @@ from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.storage.table import Table, batches_of, has_missing, with_column
+from privacy_assets.storage.table import Table, batches_of, has_missing, select_columns, with_column
 
 
 class Roles(NamedTuple):
@@ -104,8 +104,10 @@ def links_of(anonymization: Anonymization, contract: TableContract, made_of: Tab
     """Find released values that show which rows are of one person; none if each row is a person."""
     if contract.person is None:
         return ()
-    person = _people_of_rows(anonymization, made_of, contract.person).to_numpy()
-    return find_links(anonymization.table, person, k, list(contract.links_rows))
+    linking = list(contract.links_rows)
+    return find_links(
+        anonymization.table, _people_of_rows(anonymization, made_of, contract.person).to_numpy(), k, linking
+    )
 
 
 def links_if_people(
@@ -117,7 +119,7 @@ def links_if_people(
     school or place, which number no people if the contract is right.
     """
     labels, rows = labels_of(anonymization), anonymization.members["row"].to_numpy()
-    unchanged = anonymization.table[[name for name in anonymization.table.columns if name not in labels]]
+    unchanged = select_columns(anonymization.table, [name for name in anonymization.table if name not in labels])
     people = {name: factorize_keys(made_of[name])[rows] for name in contract.not_a_person if name in made_of.columns}
     return {name: find_links(unchanged, own, k, list(contract.links_rows)) for name, own in people.items()}
 
@@ -141,9 +143,12 @@ def groups_of_linked_rows(anonymization: Anonymization, contract: TableContract,
 def _people_of_rows(anonymization: Anonymization, made_of: Table, subject: str) -> pd.Series[Any]:
     """Return the person of each row of the anonymized table; numbers of people in 32 bits if these are enough."""
     people = made_of[subject]
-    if people.dtype == np.int64 and len(people) and people.min() >= -1 << 31 and people.max() < 1 << 31:
-        people = people.astype(np.int32)
-    return people.take(anonymization.members["row"].to_numpy()).reset_index(drop=True)
+    if people.dtype != np.int64:
+        return people.take(anonymization.members["row"].to_numpy()).reset_index(drop=True)
+    fits = len(people) > 0 and people.min() >= -1 << 31 and people.max() < 1 << 31
+    numbers = people.to_numpy().astype(np.int32 if fits else np.int64, copy=False)
+    del people
+    return pd.Series(numbers[anonymization.members["row"].to_numpy()], copy=False)
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:

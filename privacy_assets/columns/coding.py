@@ -556,7 +556,9 @@ def numbers_of_people(column: pd.Series[Any]) -> tuple[NDArray[np.signedinteger[
     if not is_whole or column.min() < 0 or column.max() >= 2 * len(column):
         return None
     n_people = int(column.max()) + 1
-    return column.to_numpy().astype(np.int32 if n_people < 1 << 31 else np.int64, copy=False), n_people
+    # What a Series returns is read-only, and kernels would be compiled once more for it.
+    numbers = column.array.to_numpy()
+    return numbers.astype(np.int32 if n_people < 1 << 31 else np.int64, copy=False), n_people
 
 
 def people_of_values(

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.coding import count_codes, kind_of_dtype
+from privacy_assets.columns.coding import count_codes, kind_of_dtype, numbers_of_people
 from privacy_assets.columns.factorizing import factorize
 from privacy_assets.contract.related import RelatedTables, named
 from privacy_assets.disclosure.text_shapes import (
@@ -183,7 +183,10 @@ def examine_columns(
                 replace(each, column=named(name, each.column)) for each in examine_columns(own, asked, table.keys[name])
             ]
         return tuple(found)
-    people = None if person is None or person not in table.columns else factorize(table[person])[0]
+    people = None
+    if person is not None and person in table.columns:
+        numbered = numbers_of_people(table[person])
+        people = factorize(table[person])[0] if numbered is None else numbered[0]
     return tuple(_examine(table, name, role, people) for name, role in roles.items() if name in table.columns)
 
 

@@ -29,9 +29,9 @@ BYTES_PER_CELL: Final[Mapping[str, float]] = {
     "mpucc_assessment": 21,
     "disclosure_assessment": 18,
     "synthetic_release": 25,
-    "anonymized": 10,
+    "anonymized": 6,
     "reidentification_assessment": 41,
-    "anonymized_release": 10.5,
+    "anonymized_release": 6.5,
 }
 """At the peak of a stage, for each cell of the source."""
 BYTES_PER_CELL_OF_VIEWS: Final[Mapping[str, float]] = {"synthetic": 20, MPUCC: 65, DISCLOSURE: 175}

@@ -224,6 +224,9 @@ class StoredTable:
 
     def _read(self, names: list[str]) -> pd.DataFrame:
         def read() -> pd.DataFrame:
+            numbers = self._read_numbers(names[0]) if len(names) == 1 else None
+            if numbers is not None:
+                return self._as_converted(pd.DataFrame({names[0]: numbers}, copy=False))
             # Not `read_table`, whose threads may still close a file while Python ends, which aborts the process.
             parts = [each.read(names, use_threads=False).select(names) for each in self._opened]
             table = pa.concat_tables(parts).replace_schema_metadata(self._metadata_of(names))
@@ -231,6 +234,21 @@ class StoredTable:
             return self._as_converted(frame)
 
         return _guarded(read)
+
+    def _read_numbers(self, name: str) -> NDArray[Any] | None:
+        """Read a column of numbers without the memory of a copy; None for another one, also with missing values."""
+        dtype = self.dtypes[name]
+        if not self.is_in_files(name) or not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
+            return None
+        found, begin = np.empty(self._n_rows, dtype), 0
+        for batch in self.arrow_batches([name]):
+            for chunk in batch.column(0).chunks:
+                stop = begin + len(chunk)
+                if chunk.null_count or stop > len(found):
+                    return None
+                found[begin:stop] = chunk.to_numpy()
+                begin = stop
+        return found if begin == len(found) else None
 
     def arrow_batches(self, columns: Sequence[str] | None, rows: range | None = None) -> Iterator[pa.Table]:
         """Yield the rows of the files, or those of a range, in order, as they are stored."""

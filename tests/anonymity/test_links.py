@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.anonymity.kernels.row_pairs import count_changes
 from privacy_assets.anonymity.links import find_links, groups_of
+from privacy_assets.storage.table import store
 from tests.examples import examples
 from tests.reference import links as reference
 
@@ -200,3 +201,22 @@ def test_groups_across_columns_are_chains_of_visits():
 @pytest.mark.parametrize("n_rows", [0, 1, 5])
 def test_tables_of_which_no_person_has_two_rows_have_no_links(n_rows):
     assert find_links(pd.DataFrame({"a": range(n_rows)}), np.arange(n_rows), K) == ()
+
+
+@given(small_tables(), st.integers(2, 6), st.data())
+@settings(max_examples=examples(100), deadline=None)
+def test_a_stored_table_has_the_links_of_its_frame_whatever_people_are_called(tmp_path_factory, given_table, k, data):
+    people, columns, texts = given_table
+    frame = pd.DataFrame({name: pd.array(own, "Int64") for name, own in zip("abc", columns, strict=False)})
+    frame["whole"] = np.array(people) % 3
+    frame["t"] = pd.Series(texts[0] if texts else [None] * len(people), dtype="str")
+    frame["c"] = frame["t"].astype("category")
+    person = np.array([*data.draw(st.permutations(people[:-1])), -1])
+    found = find_links(frame, person, k)
+    factor, dtype = data.draw(st.sampled_from([(1, np.int32), (1, np.int64), (3, np.int32), (2**40, np.int64)]))
+    # As pandas returns the values of a column.
+    called = pd.Series(np.where(person < 0, -1, person * factor).astype(dtype)).to_numpy()
+    middle = data.draw(st.integers(1, len(frame) - 1))
+    stored = store([frame.iloc[:middle], frame.iloc[middle:]], tmp_path_factory.getbasetemp())
+    assert find_links(stored, called, k) == found
+    assert groups_of(stored, found, called, k).tolist() == groups_of(frame, found, person, k).tolist()

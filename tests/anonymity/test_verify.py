@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privacy_assets
+from privacy_assets.anonymity import worst_classes
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -177,6 +178,33 @@ def test_k_rows_are_not_k_people():
     assert (report.k, report.k_people, report.class_people.mean) == (10, 1, 5.5)
     unknown = table.assign(who=[None] * 10 + list(range(10)))
     assert verify_anonymity(unknown, ["q"], subject="who").k_people == 1
+
+
+@pytest.mark.parametrize(
+    "name_of",
+    [
+        lambda number: number,
+        lambda number: number - 3,
+        lambda number: number * 2**40,
+        lambda number: f"p{number}",
+        lambda number: number / 2,
+    ],
+)
+def test_people_are_counted_whatever_they_are_called(name_of):
+    rng = np.random.default_rng(0)
+    classes, people = rng.integers(0, 20, 200), rng.integers(0, 90, 200)
+    table = pd.DataFrame({"q": classes, "who": [name_of(int(person)) for person in people]})
+    expected = [len(set(people[classes == c].tolist())) for c in range(20)]
+    report = verify_anonymity(table, ["q"], subject="who")
+    assert (report.k_people, report.class_people.mean) == (min(expected), np.mean(expected))
+
+
+def test_classes_measured_in_parts_have_the_same_report(monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"q": rng.integers(0, 50, 400), "s": rng.integers(0, 4, 400), "t": rng.integers(0, 9, 400)})
+    report = verify_anonymity(table, ["q"], ["s", "t"])
+    monkeypatch.setattr(worst_classes, "CLASSES_AT_ONCE", 7)
+    assert verify_anonymity(table, ["q"], ["s", "t"]) == report
 
 
 def test_rows_whose_sensitive_value_is_certain_are_counted():

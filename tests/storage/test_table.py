@@ -197,6 +197,17 @@ def in_a_file(table: pa.Table, directory) -> StoredTable:
     return StoredTable([(directory / "t.parquet").open("rb")])
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.float16(), pa.float64()])
+@pytest.mark.parametrize("last", [3, None])
+def test_numbers_in_several_files_are_read_as_pandas_reads_them(tmp_path, kind, last, few_at_once):
+    parts = [pa.table({"a": pa.array(np.array([1, 2, 3], kind.to_pandas_dtype()))}) for _ in range(2)]
+    parts[1] = pa.table({"a": pa.array([1, 2, last], pa.float64()).cast(kind)})
+    for number, part in enumerate(parts):
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    stored = StoredTable([(tmp_path / f"{number}.parquet").open("rb") for number in range(2)])
+    pd.testing.assert_series_equal(stored["a"], pa.concat_tables(parts).to_pandas()["a"])
+
+
 @pytest.mark.parametrize("name", [None, "a", "id"])
 def test_columns_beside_an_index_keep_their_dtypes(name, tmp_path):
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1, 2, 3]})

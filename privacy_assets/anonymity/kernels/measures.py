@@ -24,7 +24,7 @@ TOLERANCE = 1e-12
 class RowsByClass(NamedTuple):
     """Rows sorted by class, ascending within a class: class c has ``rows[starts[c]:starts[c + 1]]``."""
 
-    rows: NDArray[np.signedinteger[Any]]
+    rows: NDArray[np.integer[Any]]
     starts: NDArray[np.int64]
 
 
@@ -81,7 +81,7 @@ def count_people(
 
 @kernel
 def _count_people(
-    rows: NDArray[np.signedinteger[Any]],
+    rows: NDArray[np.integer[Any]],
     starts: NDArray[np.int64],
     person_of_row: NDArray[np.signedinteger[Any]],
     last_class: NDArray[np.signedinteger[Any]],
@@ -219,7 +219,7 @@ class _Buffers(NamedTuple):
 
 @kernel
 def _measure(
-    rows: NDArray[np.signedinteger[Any]],
+    rows: NDArray[np.integer[Any]],
     starts: NDArray[np.int64],
     value_of_row: NDArray[np.signedinteger[Any]],
     totals: NDArray[np.int64],
