@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import code_type, connected, count_codes, group_rows_of, people_of_values
 from privacy_assets.columns.factorizing import factorize
 from privacy_assets.columns.spelling import spelled_keys
-from privacy_assets.storage.coded_columns import code_any
+from privacy_assets.storage.coded_columns import code_repeated
 from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.memory import memory_given_back
-from privacy_assets.storage.table import StoredTable, Table
+from privacy_assets.storage.table import Table
 
 FEWEST_LINKED: Final = 0.01
 """Share of the rows of people with several rows below which equal values are a coincidence."""
@@ -151,7 +151,7 @@ class _People(NamedTuple):
     @classmethod
     def of(cls, given: Codes, k: int) -> _People:
         person = given
-        if person.max(initial=-1) >= 2 * len(person):
+        if len(given) and (given.max() >= 2 * len(given) or given.min() < -1):
             person, is_known = np.full(len(given), -1, np.int32), given >= 0
             person[is_known] = pd.factorize(given[is_known])[0]
         unknown = np.flatnonzero(person < 0)
@@ -252,8 +252,8 @@ def _values(released: Table | ColumnFiles, name: str) -> _Values:
 
 def _coded(released: Table | ColumnFiles, name: str) -> tuple[Codes, pd.Series[Any]]:
     """Return a number for each row of a column, and the values; a missing one is the last, or has the number -1."""
-    if isinstance(released, StoredTable) and not isinstance(released.dtypes[name], pd.CategoricalDtype):
-        coded = code_any(released, name)
+    coded = code_repeated(released, name)
+    if coded is not None:
         return coded.codes, coded.distinct
     numbers, values = factorize(released[name])
     return numbers, pd.Series(values)

@@ -40,9 +40,9 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.coding import count_codes
 from privacy_assets.columns.masks import Exact, HierarchyMapping, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.columns.row_hashes import Repeated, hash_rows, order_of_hashes
-from privacy_assets.storage.coded_columns import code_any
+from privacy_assets.storage.coded_columns import code_repeated
 from privacy_assets.storage.memory import give_back_memory
-from privacy_assets.storage.table import StoredTable, Table, store
+from privacy_assets.storage.table import Table, store
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 ROWS_LABELED_AT_ONCE = 2**16
@@ -192,18 +192,12 @@ def _with_sorted_labels(frame: pd.DataFrame, labels: Mapping[str, ClassLabels]) 
 
 
 def _unchanged(table: Table, name: str, kept: NDArray[np.integer[Any]] | None) -> Repeated:
-    """Return the rows of a column that is released unchanged; of a stored one, each value once if this is smaller."""
-    dtype = table.dtypes[name]
-    if (
-        isinstance(table, StoredTable)
-        and not isinstance(dtype, pd.CategoricalDtype)
-        and not types.is_object_dtype(dtype)
-    ):
-        coded = code_any(table, name)
-        if 2 * len(coded.distinct) <= len(coded.codes):
-            return Repeated(coded.distinct, coded.codes if kept is None else coded.codes[kept])
+    """Return the rows of a column that is released unchanged; of a stored one whose values repeat, each value once."""
+    coded = code_repeated(table, name)
+    if coded is not None:
+        return Repeated(coded.distinct, coded.codes if kept is None else coded.codes[kept])
     column = table[name]
-    return Repeated(column if kept is None else pd.Series(_taken(column, kept), dtype=dtype, copy=False), None)
+    return Repeated(column if kept is None else pd.Series(_taken(column, kept), dtype=column.dtype, copy=False), None)
 
 
 def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:

@@ -32,6 +32,7 @@ MAX_DECIMALS = 10
 # This many values are read first, because one with too many decimals is enough to decide.
 _FIRST_READ = 1000
 _ROWS_COPIED_AT_ONCE = 2**20
+_MOST_DIFFERENT = 0.8
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
 _NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _INFERRED_KINDS: Mapping[str, Kind] = {
@@ -528,12 +529,14 @@ def group_rows_of(columns: Iterable[tuple[NDArray[Any], int]], n_rows: int) -> t
 
 def _renumber(keys: NDArray[np.int64]) -> int:
     """Replace equal keys by one number, from 0 in order of first appearance, without a copy of all; count them."""
-    if len(keys) <= _ROWS_COPIED_AT_ONCE:
+    n_at_once = _ROWS_COPIED_AT_ONCE
+    # Indexes of nearly as many keys as rows need more memory, and time, than a copy.
+    if len(keys) <= n_at_once or len(pd.unique(keys[:n_at_once])) > _MOST_DIFFERENT * n_at_once:
         keys[:], found = pd.factorize(keys)
         return len(found)
     distinct = DistinctValues()
-    for begin in range(0, len(keys), _ROWS_COPIED_AT_ONCE):
-        some = keys[begin : begin + _ROWS_COPIED_AT_ONCE]
+    for begin in range(0, len(keys), n_at_once):
+        some = keys[begin : begin + n_at_once]
         some[:] = distinct.add(pd.Series(some))
     return len(distinct)
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api import types
 
 from privacy_assets.columns.distinct_values import DistinctValues
 
@@ -34,7 +33,7 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     # Values in the order of their appearance are put into it at the end, which needs time and memory.
     many = _many_texts(column, (2 if sort else 4) * TEXTS_AT_ONCE)
     if many is None:
-        if len(column) > ROWS_AT_ONCE and not types.is_object_dtype(column.dtype) and _has_few_values(column):
+        if len(column) > ROWS_AT_ONCE and _is_in_parts(column.dtype) and _has_few_values(column):
             return _factorize_long(column, sort=sort)
         numbers, found = pd.factorize(column, sort=sort)
         # -1 is a code, too.
@@ -87,9 +86,17 @@ def _drawn_rows(n_rows: int) -> NDArray[np.int64]:
 
 
 def _has_few_values(column: pd.Series[Any]) -> bool:
-    """Whether at most half of some values differ; of more, all at once need as little memory, and less time."""
+    """Whether some values differ little; many need as little memory all at once, and less time."""
     drawn = column.iloc[_drawn_rows(len(column))]
-    return 2 * drawn.nunique(dropna=False) <= len(drawn)
+    return 8 * drawn.nunique(dropna=False) <= len(drawn)
+
+
+def _is_in_parts(dtype: Any) -> bool:
+    """Whether values of a dtype can be looked up in others: intervals that overlap cannot, objects are of any kind."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    is_plain = dtype.kind in "iufbmM" and not isinstance(dtype, pd.ArrowDtype)
+    return isinstance(dtype, pd.StringDtype) or is_plain
 
 
 def _factorize_long(column: pd.Series[Any], *, sort: bool) -> tuple[NDArray[np.signedinteger[Any]], pd.Index[Any]]:
@@ -103,7 +110,10 @@ def _factorize_long(column: pd.Series[Any], *, sort: bool) -> tuple[NDArray[np.s
         distinct = DistinctValues()
         parts = (column.iloc[begin : begin + ROWS_AT_ONCE] for begin in begins)
         numbers = [distinct.add(part).astype(np.min_scalar_type(-1 - len(distinct))) for part in parts]
-        codes, values = np.concatenate(numbers), pd.Index(distinct.series("", with_missing=False))
+        found = distinct.series("", with_missing=False)
+        # As pandas, which has no index of half floats.
+        values = pd.Index(found.astype(np.float32) if found.dtype == np.float16 else found)
+        codes = np.concatenate(numbers)
     if sort:
         place_of, values = pd.factorize(values, sort=True)
         codes = np.append(place_of, -1).astype(codes.dtype)[codes]

@@ -41,8 +41,8 @@ from privacy_assets.disclosure.text_shapes import (
     whole_number_of,
 )
 from privacy_assets.display.numbers import percent
-from privacy_assets.storage.coded_columns import code_any, code_stored
-from privacy_assets.storage.table import StoredTable, Table
+from privacy_assets.storage.coded_columns import code_repeated
+from privacy_assets.storage.table import Table
 
 MOST_VALUES: Final = 500
 """Number of distinct values of a column whose shapes are examined."""
@@ -242,11 +242,13 @@ def _parts(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 def _different(ascending: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
     """Yield the different ones of numbers that ascend from each part to the next."""
-    last = -1
+    last: NDArray[np.int64] = np.zeros(0, np.int64)
     for some in ascending:
-        different = some[np.diff(some, prepend=last) > 0]
-        yield different
-        last = some[-1] if len(some) else last
+        # The first one of all has none before it.
+        is_new = np.ones(len(some), np.bool_)
+        is_new[1 - len(last) :] = np.diff(some, prepend=last) > 0
+        yield some[is_new]
+        last = some[-1:] if len(some) else last
 
 
 def _median(values: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
@@ -259,14 +261,13 @@ def _median(values: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
 
 def _distinct(table: Table, name: str) -> tuple[NDArray[np.integer[Any]], pd.Index]:
     """Return the values of a column as codes, missing ones as -1, and its distinct values in order of appearance."""
-    dtype = table.dtypes[name]
-    if isinstance(table, StoredTable) and not types.is_object_dtype(dtype):
-        coded = code_stored(table, name) if isinstance(dtype, pd.CategoricalDtype) else code_any(table, name)
+    coded = code_repeated(table, name)
+    if coded is not None:
         codes, values = factorize(coded.distinct)
-        codes = np.append(codes, -1).astype(np.min_scalar_type(-1 - len(values)))[coded.codes]
+        codes = codes[coded.codes]
     else:
         column = table[name]
-        if types.is_object_dtype(dtype):
+        if types.is_object_dtype(column.dtype):
             # Objects of any kind, even incomparable ones, are compared by their text.
             column = column.where(column.isna(), column.map(str))
         codes, values = factorize(column)

@@ -32,9 +32,9 @@ from privacy_assets.columns.column_names import require_unique_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.manifest import DamagedManifestError, read_manifest
 from privacy_assets.release.received_files import is_as_recorded, open_regular
-from privacy_assets.storage.canonical_arrays import canonical_array
-from privacy_assets.storage.coded_columns import code_texts
-from privacy_assets.storage.table import StoredTable, Table
+from privacy_assets.storage.canonical_arrays import canonical_array, canonical_or_dictionary
+from privacy_assets.storage.coded_columns import code_repeated
+from privacy_assets.storage.table import Table
 
 ESCAPE = "'"
 NOTHING = '""'
@@ -145,11 +145,13 @@ def _written_column(table: Table, name: str) -> _Column:
 
 
 def _coded_texts(table: Table, name: str) -> pa.DictionaryArray | None:
-    """Return what `canonical_array` returns of texts in files, without all of them at once; None for others."""
-    coded = code_texts(table, name) if isinstance(table, StoredTable) else None
-    if coded is None or not len(coded.texts):
+    """Return what `canonical_array` returns of texts that repeat, without all of them at once; None for others."""
+    coded = code_repeated(table, name)
+    if coded is None or not isinstance(coded.distinct.dtype, pd.StringDtype) or len(coded.distinct) == 1:
         return None
-    return pa.DictionaryArray.from_arrays(pa.array(coded.codes, mask=coded.codes == len(coded.texts)), coded.texts)
+    n_texts = len(coded.distinct) - 1
+    texts = canonical_or_dictionary(name, coded.distinct.iloc[:-1])
+    return pa.DictionaryArray.from_arrays(pa.array(coded.codes, mask=coded.codes == n_texts), texts)
 
 
 def _has_empty(texts: pa.DictionaryArray) -> bool:

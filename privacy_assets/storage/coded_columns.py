@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from privacy_assets.columns import factorizing
 from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.column_files import ColumnFiles
 from privacy_assets.storage.memory import memory_given_back
-from privacy_assets.storage.table import StoredTable
+from privacy_assets.storage.table import StoredTable, Table
+
+FEWEST_REPEATED = 4
+"""Rows for each different value of the first ones from which on codes need less memory and time than the values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +90,26 @@ def code_stored(table: StoredTable, name: str) -> CodedColumn:
     return coder.finish()[name]
 
 
-def code_any(table: StoredTable, name: str) -> CodedColumn:
-    """Do what `code_stored` does, of texts in files with a part of the memory; a missing text is always a value."""
-    texts = code_texts(table, name)
-    if texts is None:
+def code_repeated(table: Table | ColumnFiles, name: str) -> CodedColumn | None:
+    """Code a column of texts, or of whole numbers of which none is missing, whose values repeat; None for another one.
+
+    It must be in files. A missing text is always the last value. Floats are not coded: 0.0 and -0.0 would be one value.
+    """
+    if not isinstance(table, StoredTable) or table.empty or not table.is_in_files(name):
+        return None
+    dtype = table.dtypes[name]
+    is_whole = isinstance(dtype, np.dtype) and dtype.kind in "iu"
+    if not (is_whole or isinstance(dtype, pd.StringDtype)):
+        return None
+    first = next(table.batches([name]))[name]
+    if FEWEST_REPEATED * first.nunique() > len(first) or (is_whole and table.has_missing(name)):
+        return None
+    if is_whole:
         return code_stored(table, name)
+    texts = code_texts(table, name)
+    assert texts is not None  # noqa: S101 - these are texts in files
     values = pa.concat_arrays([texts.texts, pa.nulls(1, texts.texts.type)])
-    return CodedColumn(pd.Series(pd.array(values, dtype=table.dtypes[name]), name=name), texts.codes)
+    return CodedColumn(pd.Series(pd.array(values, dtype=dtype), name=name), texts.codes)
 
 
 def distinct_stored(table: StoredTable, name: str) -> pd.Series[Any]:
@@ -105,7 +122,7 @@ def distinct_stored(table: StoredTable, name: str) -> pd.Series[Any]:
 
 def _batches(table: StoredTable, name: str) -> Iterator[pd.DataFrame]:
     # A batch may lack some of the categories that have an order.
-    is_whole = not table.is_in_files(name) or getattr(table.dtypes[name], "ordered", False)
+    is_whole = table.empty or not table.is_in_files(name) or getattr(table.dtypes[name], "ordered", False)
     return iter([table[[name]]]) if is_whole else table.batches([name])
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.anonymity.kernels.row_pairs import count_changes
 from privacy_assets.anonymity.links import find_links, groups_of
+from privacy_assets.storage import coded_columns
 from privacy_assets.storage.table import store
 from tests.examples import examples
 from tests.reference import links as reference
@@ -215,8 +216,16 @@ def test_a_stored_table_has_the_links_of_its_frame_whatever_people_are_called(tm
     found = find_links(frame, person, k)
     factor, dtype = data.draw(st.sampled_from([(1, np.int32), (1, np.int64), (3, np.int32), (2**40, np.int64)]))
     # As pandas returns the values of a column.
-    called = pd.Series(np.where(person < 0, -1, person * factor).astype(dtype)).to_numpy()
+    called = pd.Series(np.where(person < 0, -factor, person * factor).astype(dtype)).to_numpy()
     middle = data.draw(st.integers(1, len(frame) - 1))
     stored = store([frame.iloc[:middle], frame.iloc[middle:]], tmp_path_factory.getbasetemp())
-    assert find_links(stored, called, k) == found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded_columns, "FEWEST_REPEATED", data.draw(st.sampled_from([0, 4])))
+        assert find_links(stored, called, k) == found
     assert groups_of(stored, found, called, k).tolist() == groups_of(frame, found, person, k).tolist()
+
+
+def test_people_may_be_unsigned_numbers():
+    frame, person = pd.DataFrame({"a": [1, 1, 2, 2, 3]}), np.array([0, 0, 1, 1, 2])
+    for dtype in (np.uint8, np.uint64):
+        assert find_links(frame, person.astype(dtype), 2) == find_links(frame, person, 2) != ()

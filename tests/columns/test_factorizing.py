@@ -62,9 +62,10 @@ DTYPES = [
 ]
 
 
-@settings(max_examples=examples(300), deadline=None)
-@given(NUMBERS, st.sampled_from(DTYPES), st.integers(1, 9), st.integers(1, 3), st.booleans(), st.integers(0, 40))
-def test_long_columns_have_the_codes_and_values_of_pandas(numbers, dtype, rows, batches, sort, middle):
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=examples(60), deadline=None)
+@given(NUMBERS, st.integers(1, 9), st.integers(1, 3), st.booleans(), st.integers(0, 40))
+def test_long_columns_have_the_codes_and_values_of_pandas(dtype, numbers, rows, batches, sort, middle):
     cells = [None if number is None else number > 0 for number in numbers] if dtype == "boolean" else numbers
     column = pd.Series(cells, dtype=object).astype(dtype)
     # A column of texts in two pieces of memory.
@@ -75,5 +76,17 @@ def test_long_columns_have_the_codes_and_values_of_pandas(numbers, dtype, rows, 
         patch.setattr(factorizing, "_has_few_values", lambda _: True)
         patch.setattr(factorizing, "BATCHES_AT_ONCE", batches)
         found, distinct = factorize(column, sort=sort)
+    assert found.tolist() == codes.tolist()
+    pd.testing.assert_index_equal(distinct, pd.Index(values))
+
+
+@pytest.mark.parametrize("is_category", [False, True])
+def test_long_columns_of_overlapping_intervals_have_the_codes_of_pandas(monkeypatch, is_category):
+    begins = np.arange(40) % 5
+    column = pd.Series(pd.arrays.IntervalArray.from_arrays(begins, begins + 3))
+    column = column.astype("category") if is_category else column
+    codes, values = pd.factorize(column)
+    monkeypatch.setattr(factorizing, "ROWS_AT_ONCE", 10)
+    found, distinct = factorize(column)
     assert found.tolist() == codes.tolist()
     pd.testing.assert_index_equal(distinct, pd.Index(values))

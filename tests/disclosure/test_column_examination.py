@@ -18,6 +18,8 @@ from privacy_assets.disclosure.column_examination import (
 )
 from privacy_assets.disclosure.leaving_columns import say_what_is_decided
 from privacy_assets.disclosure.text_shapes import SHAPES, is_name, shape_of, whole_number_of
+from privacy_assets.storage import coded_columns
+from privacy_assets.storage.table import StoredTable
 from tests.disclosure.planted_columns import LANGUAGES, PLANTED, ordinary, planted, planted_numbers
 from tests.examples import examples
 from tests.shared_data import shared_file
@@ -32,7 +34,7 @@ def examine(column, person=None, name="x", role="other"):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=50),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 4)), min_size=1, max_size=50),
     st.booleans(),
     st.integers(1, 60),
 )
@@ -478,3 +480,24 @@ def test_dates_as_texts_identify_where_nearly_everybody_of_many_has_their_own(n_
     dates = [*days, *days[: n_shared // 2]]
     found = examine([f"{day:%Y-%m-%d}" for day in dates])
     assert found.finding == ("identifying" if is_identifying else "nearly_unique")
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 200])
+def test_a_stored_table_is_examined_like_its_frame(tmp_path, monkeypatch, n_rows):
+    monkeypatch.setattr(coded_columns, "FEWEST_REPEATED", 0)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "text": pd.Series(rng.choice(["one", "two", "", None], n_rows), dtype="str"),
+            "kind": pd.Series(rng.choice(["b", "a"], n_rows), dtype="str").astype("category"),
+            "whole": rng.integers(0, 5, n_rows),
+            "number": rng.normal(size=n_rows),
+            "nothing": pd.Series([None] * n_rows, dtype="str"),
+            "person": rng.integers(0, 50, n_rows),
+        }
+    )
+    frame.to_parquet(tmp_path / "table.parquet", index=False, row_group_size=max(n_rows // 2, 1))
+    stored = StoredTable([(tmp_path / "table.parquet").open("rb")])
+    roles = dict.fromkeys(frame.columns, "other")
+    assert examine_columns(stored, roles, "person") == examine_columns(stored.frame(), roles, "person")
+    assert examine_columns(stored, roles) == examine_columns(stored.frame(), roles)
