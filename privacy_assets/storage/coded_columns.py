@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from pandas.api import types
 
 from privacy_assets.columns import factorizing
 from privacy_assets.columns.distinct_values import DistinctValues
@@ -91,18 +92,20 @@ def code_stored(table: StoredTable, name: str) -> CodedColumn:
 
 
 def code_repeated(table: Table | ColumnFiles, name: str) -> CodedColumn | None:
-    """Code a column of texts, or of whole numbers of which none is missing, whose values repeat; None for another one.
+    """Code a column of texts or whole numbers whose values repeat; None for another one.
 
     It must be in files. A missing text is always the last value. Floats are not coded: 0.0 and -0.0 would be one value.
     """
     if not isinstance(table, StoredTable) or table.empty or not table.is_in_files(name):
         return None
     dtype = table.dtypes[name]
-    is_whole = isinstance(dtype, np.dtype) and dtype.kind in "iu"
+    is_whole = types.is_integer_dtype(dtype) and not isinstance(dtype, pd.ArrowDtype)
     if not (is_whole or isinstance(dtype, pd.StringDtype)):
         return None
     first = next(table.batches([name]))[name]
-    if FEWEST_REPEATED * first.nunique() > len(first) or (is_whole and table.has_missing(name)):
+    # With missing values, NumPy's integers are floats when they are read.
+    has_floats = isinstance(dtype, np.dtype) and table.has_missing(name)
+    if FEWEST_REPEATED * first.nunique() > len(first) or has_floats:
         return None
     if is_whole:
         return code_stored(table, name)

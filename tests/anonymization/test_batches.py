@@ -29,7 +29,13 @@ SETTINGS = {
     "people": {"subject": "person"},
 }
 # Values of which some are equal, but not written alike.
-UNCHANGED = {"zero": [0.0, -0.0, 1.5], "whole": [3, -7, 2**40], "note": ["a", "", None], "flag": [True, False, None]}
+UNCHANGED = {
+    "zero": [0.0, -0.0, 1.5],
+    "whole": [3, -7, 2**40],
+    "note": ["a", "", None],
+    "flag": [True, False],
+    "maybe": [1, None, 2],
+}
 
 
 def stored(table, rows_per_batch, directory):
@@ -50,7 +56,8 @@ def tables(draw):
     columns["person"] = draw(st.lists(st.integers(0, 9), min_size=n_rows, max_size=n_rows))
     columns["ill"] = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n_rows, max_size=n_rows))
     for name, pool in UNCHANGED.items():
-        columns[name] = draw(st.lists(st.sampled_from(pool), min_size=n_rows, max_size=n_rows))
+        own = draw(st.lists(st.sampled_from(pool), min_size=n_rows, max_size=n_rows))
+        columns[name] = pd.array(own, "Int64") if name == "maybe" else own
     # In the dtypes that storage gives back.
     return through_parquet(pd.DataFrame(columns))
 
