@@ -102,10 +102,10 @@ def code_repeated(table: Table | ColumnFiles, name: str) -> CodedColumn | None:
     is_whole = types.is_integer_dtype(dtype) and not isinstance(dtype, pd.ArrowDtype)
     if not (is_whole or isinstance(dtype, pd.StringDtype)):
         return None
-    first = next(table.batches([name]))[name]
+    first = next((batch[name] for batch in table.batches([name])), None)
     # With missing values, NumPy's integers are floats when they are read.
     has_floats = isinstance(dtype, np.dtype) and table.has_missing(name)
-    if FEWEST_REPEATED * first.nunique() > len(first) or has_floats:
+    if first is None or FEWEST_REPEATED * first.nunique() > len(first) or has_floats:
         return None
     if is_whole:
         return code_stored(table, name)

@@ -22,7 +22,7 @@ from privacy_assets.release.released_csv import escape, read_csv, read_released_
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage import coded_columns
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.storage.table import store
+from privacy_assets.storage.table import StoredTable
 from tests.examples import examples
 from tests.release.test_files import RECORD, write
 
@@ -318,8 +318,9 @@ def test_the_file_is_that_of_the_cells_one_by_one(tmp_path_factory, data):
     table = pd.concat([table, table.iloc[::-1]] * n_times, ignore_index=True)
     assert written(table)[0] == written_cell_by_cell(table)
     if len(table):
-        middle = data.draw(st.integers(1, len(table) - 1))
-        stored = store([table.iloc[:middle], table.iloc[middle:]], tmp_path_factory.getbasetemp())
+        path, n_rows = tmp_path_factory.getbasetemp() / "cells.parquet", data.draw(st.integers(1, len(table)))
+        table.to_parquet(path, index=False, row_group_size=n_rows)
+        stored = StoredTable([path.open("rb")])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(coded_columns, "FEWEST_REPEATED", 0)
             assert written(stored) == written(stored.frame())
