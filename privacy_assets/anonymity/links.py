@@ -149,11 +149,11 @@ class _People(NamedTuple):
     k: int
 
     @classmethod
-    def of(cls, given: Codes, k: int) -> _People:
-        person = given
-        if len(given) and (given.max() >= 2 * len(given) or given.min() < -1):
-            person, is_known = np.full(len(given), -1, np.int32), given >= 0
-            person[is_known] = pd.factorize(given[is_known])[0]
+    def of(cls, person: Codes, k: int) -> _People:
+        if len(person) and (person.max() >= 2 * len(person) or person.min() < -1):
+            renumbered, is_known = np.full(len(person), -1, np.int32), person >= 0
+            renumbered[is_known] = pd.factorize(person[is_known])[0]
+            person = renumbered
         unknown = np.flatnonzero(person < 0)
         # Kernels would be compiled once more for an array that is read-only.
         numbers = person.astype(np.int32, copy=len(unknown) > 0 or not person.flags.writeable)

@@ -17,12 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.divided_measures import measure_by
-from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class, number_type
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
 from privacy_assets.columns.coding import (
     ORDERED_KINDS,
     ColumnValues,
+    compact,
     count_codes,
     group_rows_of,
     numbers_of_people,
@@ -33,6 +34,7 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.kernels.numbers import number_type
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.coded_columns import code_stored, code_texts
 from privacy_assets.storage.table import StoredTable, Table
@@ -217,15 +219,6 @@ class MeasuredColumn:
         codes, n_values = self.in_order
         totals = count_codes(codes, n_values)
         return CodedValues(codes, totals, self.is_ordered, min(int(recursive_l), n_values))
-
-
-def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.signedinteger[Any]], int]:
-    """Renumber codes consecutively from 0, in a small type, keeping their order; -1, the missing value, comes last."""
-    # -1 indexes the last position, which is the missing value.
-    occurs = np.zeros(n_codes + 1, np.bool_)
-    occurs[codes] = True
-    number = np.cumsum(occurs) - 1
-    return number.astype(np.min_scalar_type(-1 - n_codes))[codes], int(occurs.sum())
 
 
 def _read(

@@ -90,6 +90,7 @@ def measure_all(
     is_homogeneous = np.zeros(len(sizes), np.bool_)
     worst = []
     for column in values:
+        # Once for all parts.
         own = column._replace(codes=column.codes.astype(classes.rows.dtype, copy=False))
         parts = [
             _measure_some(classes, slice(begin, begin + CLASSES_AT_ONCE), own, is_homogeneous).to_array()

@@ -48,6 +48,7 @@ from privacy_assets.anonymization.kernels.mondrian_divided import (
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix, pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays
 from privacy_assets.engine.protocol import Engine
+from privacy_assets.kernels.numbers import number_type
 
 LARGEST_SHARE = 2
 """A class of up to this many times the rows of a task is left to one task: each level of cuts reads all rows."""
@@ -301,7 +302,7 @@ class _DividedCuts:
     @property
     def _numbers(self) -> np.dtype[np.signedinteger[Any]]:
         """The numbers of records and people, as in the partition of the kernels."""
-        return np.dtype(np.int32 if self.nodes[0].size < 1 << 31 else np.int64)
+        return number_type(self.nodes[0].size)
 
     def finish(self) -> Partition:
         """Finish all classes, each in one task, and put the partition together."""

@@ -13,7 +13,7 @@ from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, NO_L, RECURSIVE, Models, values_hold
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
-from privacy_assets.columns.coding import numbers_of_people
+from privacy_assets.columns.coding import compact, numbers_of_people
 from privacy_assets.columns.spelling import spelled_alike
 from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -68,11 +68,7 @@ def read_people(table: Table, subject: str) -> NDArray[np.int32]:
     """Assign a number to each person of a table; a row without a person is an error."""
     numbered = numbers_of_people(table[subject])
     if numbered is not None:
-        numbers, n_people = numbered
-        occurs = np.zeros(n_people, np.bool_)
-        occurs[numbers] = True
-        without_gaps = numbers if occurs.all() else (np.cumsum(occurs) - 1)[numbers]
-        return without_gaps.astype(np.int32, copy=False)
+        return compact(*numbered)[0].astype(np.int32, copy=False)
     try:
         codes, _ = pd.factorize(table[subject])
     except TypeError:

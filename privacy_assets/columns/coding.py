@@ -23,6 +23,7 @@ from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.kernels.numbers import number_type
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
@@ -311,6 +312,15 @@ def count_codes(codes: NDArray[np.integer[Any]], n_codes: int, lowest: int = 0) 
     return counts
 
 
+def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.signedinteger[Any]], int]:
+    """Renumber codes consecutively from 0, in a small type, keeping their order; -1, the missing value, comes last."""
+    # -1 indexes the last position, which is the missing value.
+    occurs = np.zeros(n_codes + 1, np.bool_)
+    occurs[codes] = True
+    number = np.cumsum(occurs) - 1
+    return number.astype(np.min_scalar_type(-1 - n_codes))[codes], int(occurs.sum())
+
+
 def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
     """Put values into an object array unchanged."""
     array = np.empty(len(values), object)
@@ -561,7 +571,7 @@ def numbers_of_people(column: pd.Series[Any]) -> tuple[NDArray[np.signedinteger[
     n_people = int(column.max()) + 1
     # What a Series returns is read-only, and kernels would be compiled once more for it.
     numbers = column.array.to_numpy()
-    return numbers.astype(np.int32 if n_people < 1 << 31 else np.int64, copy=False), n_people
+    return numbers.astype(number_type(n_people), copy=False), n_people
 
 
 def people_of_values(

@@ -59,7 +59,7 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     return codes, pd.Index(pd.Series(pd.array(distinct, dtype=column.dtype)))
 
 
-def code_texts(batches: Iterable[pa.Array]) -> tuple[NDArray[np.signedinteger[Any]], pa.LargeStringArray]:
+def code_batches_of_texts(batches: Iterable[pa.Array]) -> tuple[NDArray[np.signedinteger[Any]], pa.LargeStringArray]:
     """Return the place of each text of some batches, -1 if it is missing, in all texts, of which not all need to occur.
 
     The batches may have codes of several widths, and texts of both types.
@@ -86,7 +86,7 @@ def _drawn_rows(n_rows: int) -> NDArray[np.int64]:
 
 
 def _has_few_values(column: pd.Series[Any]) -> bool:
-    """Whether some values differ little; many need as little memory all at once, and less time."""
+    """Whether few of some drawn values differ. If many do, all rows at once need no more memory, and less time."""
     drawn = column.iloc[_drawn_rows(len(column))]
     return 8 * drawn.nunique(dropna=False) <= len(drawn)
 
@@ -104,7 +104,7 @@ def _factorize_long(column: pd.Series[Any], *, sort: bool) -> tuple[NDArray[np.s
     begins = range(0, len(column), ROWS_AT_ONCE)
     if _is_in_arrow(column.dtype):
         whole = _in_arrow(column)
-        codes, texts = code_texts(whole.slice(begin, ROWS_AT_ONCE).combine_chunks() for begin in begins)
+        codes, texts = code_batches_of_texts(whole.slice(begin, ROWS_AT_ONCE).combine_chunks() for begin in begins)
         values = pd.Index(pd.Series(pd.array(texts, dtype=column.dtype)))
     else:
         distinct = DistinctValues()

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.kernels.numbers import number_type
 
 ROWS_PER_BLOCK = 2**20
 
@@ -65,8 +66,7 @@ def order_of_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.signedinteger[Any]
     for begin in range(0, len(hashes) if n_bits else 0, ROWS_PER_BLOCK):
         rows = slice(begin, begin + ROWS_PER_BLOCK)
         first_bits[rows] = hashes[rows] >> np.uint64(64 - n_bits)
-    begin = 0
-    order: NDArray[np.signedinteger[Any]] = np.empty(len(hashes), np.int32 if len(hashes) < 1 << 31 else np.int64)
+    order, begin = np.empty(len(hashes), number_type(len(hashes))), 0
     for bits in range(1 << n_bits):
         own = np.flatnonzero(first_bits == bits)
         order[begin : begin + len(own)] = own[np.argsort(hashes[own], kind="stable")]

@@ -185,8 +185,10 @@ def examine_columns(
         return tuple(found)
     people = None
     if person is not None and person in table.columns:
-        numbered = numbers_of_people(table[person])
-        people = factorize(table[person])[0] if numbered is None else numbered[0]
+        whose = table[person]
+        numbered = numbers_of_people(whose)
+        people = factorize(whose)[0] if numbered is None else numbered[0]
+        del whose
     return tuple(_examine(table, name, role, people) for name, role in roles.items() if name in table.columns)
 
 
@@ -242,13 +244,12 @@ def _parts(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 def _different(ascending: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
     """Yield the different ones of numbers that ascend from each part to the next."""
-    last: NDArray[np.int64] = np.zeros(0, np.int64)
+    last = None
     for some in ascending:
-        # The first one of all has none before it.
-        is_new = np.ones(len(some), np.bool_)
-        is_new[1 - len(last) :] = np.diff(some, prepend=last) > 0
-        yield some[is_new]
-        last = some[-1:] if len(some) else last
+        if len(some):
+            is_new = np.append(some[0] != last, some[1:] != some[:-1])
+            yield some[is_new]
+            last = some[-1]
 
 
 def _median(values: NDArray[np.int64], counts: NDArray[np.int64]) -> float:

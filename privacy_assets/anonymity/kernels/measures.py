@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.numbers import number_type
 from privacy_assets.kernels.sorting import sort_ascending
 
 Number = TypeVar("Number", bound=np.signedinteger[Any])
@@ -261,11 +262,6 @@ def _measure(
             distance[c] = equal_distance(counts, present, size, totals, n_rows)
         for value in present:
             counts[value] = 0
-
-
-def number_type(n_rows: int) -> np.dtype[np.signedinteger[Any]]:
-    """Return the type of numbers of rows, and of what has at most as many: classes, people and values."""
-    return np.dtype(np.int32 if n_rows < 1 << 31 else np.int64)
 
 
 def group_by_class(class_of_row: NDArray[np.signedinteger[Any]], n_classes: int) -> RowsByClass:

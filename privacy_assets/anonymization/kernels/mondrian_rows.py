@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_cuts import Box, Lists
 from privacy_assets.kernels.compilation import allocating_part, kernel, part
+from privacy_assets.kernels.numbers import number_type
 from privacy_assets.kernels.sorting import sort_ascending
 
 BYTES_PER_WORD = 8
@@ -40,7 +41,7 @@ def pack_rows(columns: Sequence[NDArray[Any]], n_values: Sequence[int]) -> Packe
 def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
     """Wrap a matrix of rows that fill whole words; its rows will be moved."""
     n_rows = len(codes)
-    records: NDArray[Any] = np.arange(n_rows, dtype=np.int32 if n_rows < 1 << 31 else np.int64)
+    records: NDArray[Any] = np.arange(n_rows, dtype=number_type(n_rows))
     return PackedRows(codes, codes.view(np.uint64), records)
 
 
