@@ -359,8 +359,8 @@ MUTANTS = (
         # Whose a row is.
         ("if key.is_coarser and key.halves:", "if False:", f"{DECLARED} -k stays_of_people"),
         (
-            "yield from _of_rows(table, identifiers, persons)",
-            "yield from _of_rows(table, (), persons)",
+            "yield from _of_rows(table, coded, identifiers, persons)",
+            "yield from _of_rows(table, coded, (), persons)",
             f"{DECLARED} -k number_of_rows",
         ),
         ("if times > 1 and", "if times > 2 and", f"{DECLARED} -k loaded_again"),
@@ -389,7 +389,7 @@ MUTANTS = (
         ("return len(self.facts) > 1 or", "return len(self.facts) > 0 or", f"{KEYS} -k one_row_per_person_is_strong"),
         ("elif not _is_coarser(key, own, most_runs):", "else:", f"{KEYS} -k per_person_is_strong"),
         ("[1] <= TOLERATED * by_chance", "[1] <= by_chance", f"{KEYS} -k is_strong"),
-        ("if not names_a_place(each) and _is_measure(", "if _is_measure(", f"{KEYS} -k numbers_of_places"),
+        ("FEWEST_MEASURED and not names_a_place(each)", "FEWEST_MEASURED", f"{KEYS} -k numbers_of_places"),
     ),
     *_of(
         "anonymity",

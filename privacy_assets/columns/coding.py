@@ -307,8 +307,7 @@ def count_codes(codes: NDArray[np.integer[Any]], n_codes: int, lowest: int = 0) 
     """Count the rows of each of ``n_codes`` codes from ``lowest`` on, without a wider copy of all codes."""
     counts = np.zeros(n_codes, np.int64)
     for begin in range(0, len(codes), _ROWS_COPIED_AT_ONCE):
-        some = codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64)
-        counts += np.bincount(some - lowest, minlength=n_codes)
+        np.add.at(counts, codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64) - lowest, 1)
     return counts
 
 

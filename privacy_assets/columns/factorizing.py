@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privacy_assets.columns.distinct_values import DistinctValues
+from privacy_assets.kernels.numbers import number_type
 
 ROWS_AT_ONCE = TEXTS_AT_ONCE = 2**20
 BATCHES_AT_ONCE = 16
@@ -39,24 +40,37 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
         # -1 is a code, too.
         return numbers.astype(np.min_scalar_type(-max(len(found), 1))), pd.Index(found)
     texts, drawn = many
-    codes = np.full(len(texts), -1, np.int32)
-    n_values = 0
-    values, first = list[pa.Array](), [np.zeros(0, np.int64)]
-    for rows in _ranges(texts, drawn):
-        own = texts.take(pa.array(rows)).combine_chunks().dictionary_encode()
-        in_order, local = pc.array_sort_indices(own.dictionary).to_numpy(), own.indices.to_numpy()
-        codes[rows] = n_values + _inverse(in_order)[local]
+    codes: NDArray[np.signedinteger[Any]] = np.full(len(texts), -1, number_type(len(texts)))
+    values, n_values = [pa.array([], texts.type)], 0
+    for is_here in _ranges(texts, drawn):
+        # Rows that are taken of texts in several pieces would be taken of a copy of all of them.
+        own = texts.filter(pa.array(is_here)).combine_chunks().dictionary_encode()
+        in_order = pc.array_sort_indices(own.dictionary).to_numpy()
+        codes[is_here] = n_values + _inverse(in_order)[own.indices.to_numpy()]
         values.append(own.dictionary.take(pa.array(in_order)))
         n_values += len(in_order)
-        first_row = np.zeros(len(in_order), np.int64)
-        first_row[local[::-1]] = rows[::-1]  # What is assigned last stays.
-        first.append(first_row[in_order])
-    distinct = pa.chunked_array(values, texts.type)
+    distinct = pa.concat_arrays(values)
+    del values
     if not sort:
-        order = np.argsort(np.concatenate(first))
-        codes = np.append(_inverse(order), -1).astype(np.int32)[codes]
-        distinct = distinct.take(pa.array(order))
+        numbers, rows = number_by_appearance(codes, n_values)
+        codes, distinct = numbers, distinct.take(pa.array(codes[rows]))
     return codes, pd.Index(pd.Series(pd.array(distinct, dtype=column.dtype)))
+
+
+def number_by_appearance(
+    codes: NDArray[np.signedinteger[Any]], n_codes: int
+) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.signedinteger[Any]]]:
+    """Renumber codes, each of which occurs, in order of their first appearance, and return the row at which each is.
+
+    -1, the missing value, stays.
+    """
+    # The last place is that of -1.
+    first = np.zeros(n_codes + 1, number_type(len(codes)))
+    for end in range(len(codes), 0, -ROWS_AT_ONCE):
+        rows = np.arange(end - 1, max(end - ROWS_AT_ONCE, 0) - 1, -1)
+        first[codes[rows]] = rows  # What is assigned last stays.
+    order = np.argsort(first[:-1])
+    return np.append(_inverse(order), first.dtype.type(-1))[codes], first[order]
 
 
 def code_batches_of_texts(batches: Iterable[pa.Array]) -> tuple[NDArray[np.signedinteger[Any]], pa.LargeStringArray]:
@@ -134,13 +148,14 @@ def _many_texts(column: pd.Series[Any], fewest: int) -> tuple[pa.ChunkedArray, p
     if not _is_in_arrow(column.dtype) or len(column) <= fewest:
         return None
     texts = _in_arrow(column)
-    places = _drawn_rows(len(texts))
-    drawn = pc.unique(texts.take(pa.array(places)).drop_null())
-    return None if 2 * len(drawn) <= len(places) else (texts, drawn.take(pc.array_sort_indices(drawn)))
+    is_drawn = np.zeros(len(texts), np.bool_)
+    is_drawn[_drawn_rows(len(texts))] = True
+    drawn = pc.unique(texts.filter(pa.array(is_drawn)).drop_null())
+    return None if 2 * len(drawn) <= np.count_nonzero(is_drawn) else (texts, drawn.take(pc.array_sort_indices(drawn)))
 
 
-def _ranges(texts: pa.ChunkedArray, drawn: pa.Array) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows whose texts are in a range, in the order of the texts; the bounds are some of those drawn."""
+def _ranges(texts: pa.ChunkedArray, drawn: pa.Array) -> Iterator[NDArray[np.bool_]]:
+    """Yield for each row if its text is in a range, in the order of the texts; the bounds are some of those drawn."""
     n_ranges = min(-(-len(texts) // TEXTS_AT_ONCE), 255)
     bounds = np.unique(np.arange(1, n_ranges) * len(drawn) // n_ranges)
     range_of_row = np.zeros(len(texts), np.uint8)
@@ -148,10 +163,10 @@ def _ranges(texts: pa.ChunkedArray, drawn: pa.Array) -> Iterator[NDArray[np.int6
         range_of_row += pc.greater_equal(texts, drawn[int(bound)]).fill_null(False).to_numpy().view(np.uint8)
     range_of_row[pc.is_null(texts).to_numpy()] = 255
     for number in range(len(bounds) + 1):
-        yield np.flatnonzero(range_of_row == number)
+        yield range_of_row == number
 
 
-def _inverse(order: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+def _inverse(order: NDArray[np.integer[Any]]) -> NDArray[np.signedinteger[Any]]:
+    place = np.empty(len(order), number_type(len(order)))
+    place[order] = np.arange(len(order), dtype=place.dtype)
     return place

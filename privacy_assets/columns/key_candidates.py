@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.coding import connected, count_codes
+from privacy_assets.columns.coding import connected, count_codes, kind_of_dtype
 from privacy_assets.columns.factorizing import factorize
 from privacy_assets.columns.spelling import numbers_of_distinct
 
@@ -51,14 +51,27 @@ WORD: Final = re.compile(r"[^\W_]+")
 
 
 class CodedColumn(NamedTuple):
-    """The place of each value in sorted order, -1 for a missing one; the values; and whether they may number people.
+    """The place of each value in sorted order, -1 for a missing one; the values, each of which occurs; and their kind.
 
-    The places are of the smallest signed type.
+    The places are of the smallest signed type. Values may number people, or be measured.
     """
 
     codes: AnyCodes
     distinct: pd.Index[Any]
     may_number: bool
+    may_measure: bool
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> CodedColumn:
+        """Return the column of some rows."""
+        codes = self.codes[rows]
+        # The last place is that of a missing value, -1.
+        occurs = np.zeros(len(self.distinct) + 1, np.bool_)
+        occurs[codes] = True
+        if occurs[:-1].all():
+            return self._replace(codes=codes)
+        number = np.append(np.cumsum(occurs[:-1]) - 1, -1).astype(codes.dtype)
+        values = self.distinct[occurs[:-1]]
+        return CodedColumn(number[codes], values, _may_number(values), self.may_measure)
 
 
 class Candidate(NamedTuple):
@@ -73,12 +86,17 @@ class Candidate(NamedTuple):
     is_part: bool = False
 
 
-def code_column(column: pd.Series[Any]) -> CodedColumn:
+def code_columns(table: Any) -> dict[str, CodedColumn]:
+    """Return the codes of each column, read one after the other, of a frame, or of a table by name like one."""
+    return {str(name): _code_column(table[name], kind) for name, kind in zip(table.columns, table.dtypes, strict=True)}
+
+
+def _code_column(column: pd.Series[Any], kind: Any) -> CodedColumn:
     """Return the codes of a column; a single one if its values cannot be compared."""
     try:
         codes, values = factorize(column, sort=True)
     except TypeError:
-        return CodedColumn(np.zeros(len(column), np.int8), pd.Index([0]), may_number=False)
+        return CodedColumn(np.zeros(len(column), np.int8), pd.Index([0]), may_number=False, may_measure=False)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     # Codes that are spelled alike are one, which stands where the first of them does; names may be of several people.
@@ -86,7 +104,7 @@ def code_column(column: pd.Series[Any]) -> CodedColumn:
     is_first = np.ones(len(values), np.bool_) if alike is None else ~pd.Series(alike).duplicated().to_numpy()
     if alike is not None and not is_first.all() and all(any(map(str.isdigit, str(own))) for own in values[~is_first]):
         codes, values = np.append(alike, alike.dtype.type(-1))[codes], values[is_first]
-    return CodedColumn(codes, values, _may_number(values))
+    return CodedColumn(codes, values, _may_number(values), kind_of_dtype(kind) in ("number", "datetime"))
 
 
 def sizes_of(codes: AnyCodes) -> Codes:

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, encode_column
-from privacy_assets.columns.factorizing import factorize
+from privacy_assets.columns.factorizing import factorize, number_by_appearance
 
 SPELLING: Final = "canonical/1"
 """Version of the rules of `canonical`, which assessments record."""
@@ -109,10 +109,20 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
 
 def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
-    codes, distinct = factorize(column)
-    alike = numbers_of_distinct(distinct)
-    numbers: NDArray[np.int64] = (codes if alike is None else np.append(alike, -1)[codes]).astype(np.int64, copy=False)
+    # Of many texts, codes in the order of the texts need less memory.
+    codes, distinct = factorize(column, sort=isinstance(column.dtype, pd.StringDtype))
+    numbers: NDArray[np.int64] = number_keys(codes, distinct)[0].astype(np.int64, copy=False)
     return numbers
+
+
+def number_keys(
+    codes: NDArray[np.signedinteger[Any]], distinct: pd.Index[Any]
+) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.signedinteger[Any]]]:
+    """Return the numbers of `factorize_keys` for codes of distinct keys, each of which occurs, and their first rows."""
+    alike = numbers_of_distinct(distinct)
+    if alike is None:
+        return number_by_appearance(codes, len(distinct))
+    return number_by_appearance(np.append(alike, -1)[codes], int(alike.max(initial=-1)) + 1)
 
 
 def numbers_of_distinct(keys: Any) -> NDArray[np.signedinteger[Any]] | None:

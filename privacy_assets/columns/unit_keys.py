@@ -8,21 +8,22 @@ key: each person has each movie, wave or visit once.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import kind_of_dtype
+from privacy_assets.columns.coding import count_codes
 from privacy_assets.columns.key_candidates import (
     ALMOST_AS_MANY,
     AnyCodes,
     Candidate,
+    CodedColumn,
     Codes,
     candidates_of,
-    code_column,
+    code_columns,
 )
 from privacy_assets.columns.place_names import names_a_place
 
@@ -84,32 +85,36 @@ class UnitKey:
         return self.has_strong_facts or bool(self.halves)
 
 
-def find_unit_keys(
-    table: Any,
-    people: Codes | None = None,
-    settled: Collection[str] = (),
-    rows: NDArray[np.bool_] | slice = slice(None),
-) -> tuple[UnitKey, ...]:
-    """Find the columns that number people or other units with several rows, among all columns of some rows of a table.
+def find_unit_keys(table: Any, people: AnyCodes | None = None) -> tuple[UnitKey, ...]:
+    """Find the columns that number people or other units with several rows, among all columns of a table.
 
-    The table is a frame, or has ``columns``, ``dtypes`` and columns by name like one.
+    The table is a frame, or has ``columns``, ``dtypes`` and columns by name like one. See `keys_among`.
+    """
+    return keys_among(code_columns(table), people)
+
+
+def keys_among(
+    columns: Mapping[str, CodedColumn], people: AnyCodes | None = None, settled: Collection[str] = ()
+) -> tuple[UnitKey, ...]:
+    """Find the columns that number people or other units with several rows, among coded columns.
+
     Each key is related to ``people``, the code of the person of each row, if they are given, and none is sought in the
     ``settled`` columns. Columns come before what was made of them, of each the best, and those with more facts first. A
     table has the same keys whenever it is examined.
     """
     random = np.random.default_rng(0)
-    kinds = dict(zip(map(str, table.columns), table.dtypes, strict=True))
-    read = {str(name): code_column(table[name][rows]) for name in table.columns}
-    varied = {name: own for name, own in read.items() if own.codes.max(initial=-1) > 0}
+    varied = {name: own for name, own in columns.items() if own.codes.max(initial=-1) > 0}
     n_numbering = max(sum(own.may_number for own in varied.values()), 1)
     compared, n_compared = list(varied), max(FEWEST_COMPARED, MOST_PAIRS // n_numbering)
     if len(varied) > n_compared:
         compared = random.choice(compared, n_compared, replace=False).tolist()
     others = {name: varied[name].codes for name in compared}
+    measured = {name for name in compared if varied[name].may_measure}
     most_rows = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // (n_numbering * max(len(others), 1))))
-    n_rows = max((len(own.codes) for own in read.values()), default=0)
+    n_rows = max((len(own.codes) for own in columns.values()), default=0)
     thresholds = _thresholds(people, n_rows, TIMES_OF_FEW * most_rows)
-    found = [_unit_key(each, others, kinds, people, most_rows, thresholds) for each in candidates_of(varied, settled)]
+    candidates = candidates_of(varied, settled)
+    found = [_unit_key(each, others, measured, people, most_rows, thresholds) for each in candidates]
     found = sorted((each for each in found if each.facts or each.halves), key=lambda each: -_strength(each))
     best_made = {each.column: each for each in reversed(found) if each.made_by}
     return (
@@ -122,7 +127,7 @@ def _strength(key: UnitKey) -> int:
     return len(key.facts) + 2 * bool(key.halves)
 
 
-def _thresholds(people: Codes | None, n_rows: int, most: int) -> NDArray[np.float32]:
+def _thresholds(people: AnyCodes | None, n_rows: int, most: int) -> NDArray[np.float32]:
     """Return from which share of drawn rows on each row is one of them: with all of its person, unless they are many.
 
     At most about ``most`` rows are going to be drawn.
@@ -130,7 +135,7 @@ def _thresholds(people: Codes | None, n_rows: int, most: int) -> NDArray[np.floa
     random = np.random.default_rng(0)
     if people is None:
         return random.random(n_rows, np.float32)
-    n_of_person = np.bincount(people)
+    n_of_person = count_codes(people, int(people.max(initial=-1)) + 1)
     thresholds = random.random(len(n_of_person), np.float32)[people]
     has_many = (n_of_person * FEWEST_DRAWN > most)[people]
     thresholds[has_many] = random.random(np.count_nonzero(has_many), np.float32)
@@ -140,8 +145,8 @@ def _thresholds(people: Codes | None, n_rows: int, most: int) -> NDArray[np.floa
 def _unit_key(
     candidate: Candidate,
     others: dict[str, AnyCodes],
-    kinds: dict[str, Any],
-    people: Codes | None,
+    measured: Collection[str],
+    people: AnyCodes | None,
     most_rows: int,
     thresholds: NDArray[np.float32],
 ) -> UnitKey:
@@ -179,16 +184,16 @@ def _unit_key(
         if not any(determines(each, held[other], random) for each in known):
             facts.append(other)
     facts = facts if len(facts) >= candidate.fewest_facts else []
-    measures = [each for each in facts if not names_a_place(each) and _is_measure(kinds[each], held[each])]
+    measures = [
+        each
+        for each in facts
+        if each in measured and held[each].max() + 1 >= FEWEST_MEASURED and not names_a_place(each)
+    ]
     of_people = None if people is None else _numbered(people[drawn])
     is_finer = of_people is not None and determines(key, of_people, random)
     is_coarser = of_people is not None and not is_finer and determines(of_people, key, random)
     told = tuple(facts), tuple(measures), tuple(halves), tuple(names)
     return UnitKey(candidate.column, n_values, n_rows, *told, candidate.made_by, is_finer, is_coarser)
-
-
-def _is_measure(kind: Any, codes: Codes) -> bool:
-    return kind_of_dtype(kind) in ("number", "datetime") and bool(codes.max() + 1 >= FEWEST_MEASURED)
 
 
 def _numbered(codes: AnyCodes) -> Codes:

@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.columns.key_candidates import FEWEST_VALUES, IN_ORDER, SEPARATOR
+from privacy_assets.columns.factorizing import number_by_appearance
+from privacy_assets.columns.key_candidates import (
+    FEWEST_VALUES,
+    IN_ORDER,
+    SEPARATOR,
+    AnyCodes,
+    CodedColumn,
+    code_columns,
+)
 from privacy_assets.columns.place_names import names_a_place
 from privacy_assets.columns.row_hashes import hash_rows
-from privacy_assets.columns.spelling import people_of
-from privacy_assets.columns.unit_keys import UnitKey, determines, find_unit_keys
+from privacy_assets.columns.spelling import number_keys, people_of
+from privacy_assets.columns.unit_keys import UnitKey, determines, keys_among
 from privacy_assets.disclosure.text_shapes import EMAIL, OF_PEOPLE, share_of_shapes
 from privacy_assets.storage.column_files import ColumnFiles
+from privacy_assets.storage.memory import give_back_memory
 
 if TYPE_CHECKING:
     from privacy_assets.contract.contract import TableContract
@@ -137,9 +147,10 @@ class UnitDecision(NamedTuple):
 def examine_unit(table: pd.DataFrame | ColumnFiles, contract: TableContract) -> UnitExamination:
     """Examine converted rows of a source table, with all of its columns, for the people that the contract declares."""
     weights = [name for name in contract.weights if name in table.columns]
+    coded = code_columns(table)
     # A weight goes with the labels of its stratum, and the number of a person with exact figures, too.
-    numbers = [key for key in find_unit_keys(table) if key.column in weights and key.measures] if weights else []
-    table = table.drop(columns=weights)
+    numbers = [key for key in keys_among(coded) if key.column in weights and key.measures] if weights else []
+    table, coded = table.drop(columns=weights), {name: own for name, own in coded.items() if name not in weights}
     persons = contract.person_columns
     # Texts that arrive as hashes may be names.
     identifiers = [
@@ -148,18 +159,20 @@ def examine_unit(table: pd.DataFrame | ColumnFiles, contract: TableContract) -> 
         if name in table.columns
         and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table.dtypes[name]))
     ]
-    found = (*(_finding(key, "rows_of_one_person") for key in numbers), *find_other_people(table, persons, identifiers))
+    others = _of_people(table, coded, persons, identifiers) if persons else _of_rows(table, coded, identifiers)
+    found = (*(_finding(key, "rows_of_one_person") for key in numbers), *others)
     return UnitExamination(persons, contract.weights, found)
 
 
 def find_other_people(
-    table: pd.DataFrame | ColumnFiles, persons: tuple[str, ...], identifiers: Sequence[str] = ()
+    table: pd.DataFrame, persons: tuple[str, ...], identifiers: Sequence[str] = ()
 ) -> tuple[UnitFinding, ...]:
     """Find what speaks for other people than those of the person columns, which have no missing values.
 
     If each row is a person, direct ``identifiers`` whose numbers repeat contradict that, too.
     """
-    return tuple(_of_people(table, persons, identifiers) if persons else _of_rows(table, identifiers))
+    coded = code_columns(table)
+    return tuple(_of_people(table, coded, persons, identifiers) if persons else _of_rows(table, coded, identifiers))
 
 
 def decide_on_unit(
@@ -208,11 +221,14 @@ def _in_words(findings: Sequence[UnitFinding]) -> str:
 
 
 def _of_rows(
-    table: pd.DataFrame | ColumnFiles, identifiers: Sequence[str], persons: tuple[str, ...] = ()
+    table: pd.DataFrame | ColumnFiles,
+    coded: Mapping[str, CodedColumn],
+    identifiers: Sequence[str],
+    persons: tuple[str, ...] = (),
 ) -> Iterator[UnitFinding]:
     """Yield what contradicts that each row is another person, of whom `persons` are numbers."""
     strong = set()
-    for key in find_unit_keys(table):
+    for key in keys_among(coded):
         if key.column in persons and key.made_by.startswith(IN_ORDER):
             yield _finding(key, "part_of_the_person" if key.is_strong else "weak")
             continue  # as of families whose members are numbered one after the other
@@ -246,30 +262,35 @@ def _are_numbers(values: pd.Index[Any]) -> bool:
 
 
 def _of_people(
-    table: pd.DataFrame | ColumnFiles, persons: tuple[str, ...], identifiers: Sequence[str]
+    table: pd.DataFrame | ColumnFiles,
+    coded: Mapping[str, CodedColumn],
+    persons: tuple[str, ...],
+    identifiers: Sequence[str],
 ) -> Iterator[UnitFinding]:
     """Yield what speaks for other people than those of the person columns."""
-    people = people_of(table[list(persons)]).astype(np.int64)
-    is_first = ~pd.Series(people).duplicated().to_numpy()
-    together, n_people, n_rows = " + ".join(persons), int(is_first.sum()), len(table)
+    people, first_rows = _numbered_people(table, coded, persons)
+    give_back_memory()  # Of what was made of the columns, and of the spelling of people.
+    together, n_people, n_rows = " + ".join(persons), len(first_rows), len(table)
     if n_people == 1 and n_rows > 1:
         yield UnitFinding(together, "one_person", 1, n_rows)
     elif n_people == n_rows:
         yield UnitFinding(together, "never_repeats", n_people, n_rows)
-        yield from _of_rows(table, identifiers, persons)
+        yield from _of_rows(table, coded, identifiers, persons)
         return
     for name in persons if len(persons) > 1 else ():
         if table[name].nunique(dropna=False) == n_people > 1:
             yield UnitFinding(name, "superfluous", n_people, n_rows, tuple(each for each in persons if each != name))
     # Whether people share something is asked once for each person, whose rows repeat it.
-    for key in find_unit_keys(table, rows=is_first):
+    is_first = np.zeros(n_rows, np.bool_)
+    is_first[first_rows] = True
+    for key in keys_among({name: own.of_rows(is_first) for name, own in coded.items()}):
         if key.has_strong_facts and key.column in persons:
             # Of digits alone it is not clear where a number ends. A column with the same number is a finding itself.
             is_number = SEPARATOR in key.made_by and not key.names
             yield _finding(key, "number_in_the_person" if is_number else "part_of_the_person")
         elif key.has_strong_facts and _is_of(table[key.column], people):
             yield _finding(key, "coarser")
-    for key in find_unit_keys(table, people, persons):
+    for key in keys_among(coded, people, persons):
         if key.is_coarser and key.halves:
             # Each of its values goes with another value once, as with the rows of one person, but not of several.
             yield _finding(key, "rows_of_one_person")
@@ -283,6 +304,16 @@ def _of_people(
         own, its = people[known], codes[known]
         if not determines(own, its) and not determines(its, own):
             yield found
+
+
+def _numbered_people(
+    table: pd.DataFrame | ColumnFiles, coded: Mapping[str, CodedColumn], persons: tuple[str, ...]
+) -> tuple[AnyCodes, NDArray[np.integer[Any]]]:
+    """Return the number of the person of each row, in order of appearance, and the first row of each person."""
+    if len(persons) > 1:
+        people = people_of(table[list(persons)])
+        return number_by_appearance(people, int(people.max(initial=-1)) + 1)
+    return number_keys(coded[persons[0]].codes, coded[persons[0]].distinct)
 
 
 def _is_of(column: pd.Series[Any], people: np.ndarray[Any, Any]) -> bool:
