@@ -42,8 +42,7 @@ class _Columns(NamedTuple):
         # Some of the columns are always read into memory of Arrow's own allocator, which keeps it.
         some = places if len(places) < len(self.schema) else None
         options = pa.ipc.IpcReadOptions(included_fields=some, use_threads=False)
-        pool = pa.default_memory_pool()
-        with pa.ipc.open_file(pa.PythonFile(file, "r"), options=options, memory_pool=pool) as reader:
+        with pa.ipc.open_file(pa.PythonFile(file, "r"), options=options) as reader:
             yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.columns import factorizing
-from privacy_assets.columns.factorizing import factorize
+from privacy_assets.columns.factorizing import factorize, number_by_appearance
 from tests.examples import examples
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "A", "ä", "a\u0308", "10", "9", "z" * 40]), st.text(max_size=3))
@@ -90,3 +90,16 @@ def test_long_columns_of_overlapping_intervals_have_the_codes_of_pandas(monkeypa
     found, distinct = factorize(column)
     assert found.tolist() == codes.tolist()
     pd.testing.assert_index_equal(distinct, pd.Index(values))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=40), st.integers(1, 9))
+def test_numbers_by_appearance_are_those_of_pandas(numbers, rows):
+    column = pd.Series(numbers, dtype="Int64")
+    in_order, values = pd.factorize(column, sort=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factorizing, "ROWS_AT_ONCE", rows)
+        found, first_rows = number_by_appearance(in_order, len(values))
+    assert found.tolist() == pd.factorize(column)[0].tolist()
+    known = [number for number in numbers if number is not None]
+    assert first_rows.tolist() == [numbers.index(number) for number in dict.fromkeys(known)]
