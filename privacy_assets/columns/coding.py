@@ -307,7 +307,10 @@ def count_codes(codes: NDArray[np.integer[Any]], n_codes: int, lowest: int = 0) 
     """Count the rows of each of ``n_codes`` codes from ``lowest`` on, without a wider copy of all codes."""
     counts = np.zeros(n_codes, np.int64)
     for begin in range(0, len(codes), _ROWS_COPIED_AT_ONCE):
-        np.add.at(counts, codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64) - lowest, 1)
+        places = codes[begin : begin + _ROWS_COPIED_AT_ONCE].astype(np.int64) - lowest
+        if places.min() < 0:
+            raise ValueError(f"codes from {lowest} on were expected, and a lower one was found")
+        np.add.at(counts, places, 1)
     return counts
 
 

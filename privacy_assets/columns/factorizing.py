@@ -31,8 +31,7 @@ def factorize(column: pd.Series[Any], *, sort: bool = False) -> tuple[NDArray[np
     sort : bool
         Whether values are in their order instead of that of their appearance.
     """
-    # Values in the order of their appearance are put into it at the end, which needs time and memory.
-    many = _many_texts(column, (2 if sort else 4) * TEXTS_AT_ONCE)
+    many = _many_texts(column) if has_very_many_texts(column, sort=sort) else None
     if many is None:
         if len(column) > ROWS_AT_ONCE and _is_in_parts(column.dtype) and _has_few_values(column):
             return _factorize_long(column, sort=sort)
@@ -143,10 +142,14 @@ def _in_arrow(column: pd.Series[Any]) -> pa.ChunkedArray:
     return own if isinstance(own, pa.ChunkedArray) else pa.chunked_array([own])
 
 
-def _many_texts(column: pd.Series[Any], fewest: int) -> tuple[pa.ChunkedArray, pa.Array] | None:
+def has_very_many_texts(column: pd.Series[Any], *, sort: bool = False) -> bool:
+    """Whether a column has texts in Arrow that `factorize` codes in ranges if many of them differ."""
+    # Values in the order of their appearance are put into it at the end, which needs time and memory.
+    return _is_in_arrow(column.dtype) and len(column) > (2 if sort else 4) * TEXTS_AT_ONCE
+
+
+def _many_texts(column: pd.Series[Any]) -> tuple[pa.ChunkedArray, pa.Array] | None:
     """Return a column of many different texts in Arrow, and some of the texts in their order; None for another."""
-    if not _is_in_arrow(column.dtype) or len(column) <= fewest:
-        return None
     texts = _in_arrow(column)
     is_drawn = np.zeros(len(texts), np.bool_)
     is_drawn[_drawn_rows(len(texts))] = True

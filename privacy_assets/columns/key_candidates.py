@@ -92,11 +92,11 @@ def code_columns(table: Any) -> dict[str, CodedColumn]:
 
 
 def _code_column(column: pd.Series[Any], kind: Any) -> CodedColumn:
-    """Return the codes of a column; a single one if its values cannot be compared."""
+    """Return the codes of a column, as if all were missing if its values cannot be compared."""
     try:
         codes, values = factorize(column, sort=True)
     except TypeError:
-        return CodedColumn(np.zeros(len(column), np.int8), pd.Index([0]), may_number=False, may_measure=False)
+        return CodedColumn(np.full(len(column), -1, np.int8), pd.Index([]), may_number=False, may_measure=False)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
     # Codes that are spelled alike are one, which stands where the first of them does; names may be of several people.
@@ -208,7 +208,8 @@ def _linked_visits(columns: Mapping[str, CodedColumn]) -> Iterator[Candidate]:
     """Yield the rows that equal values of two nearly unique columns connect, as of a visit and the one before it."""
     unique = {name: own for name, own in columns.items() if len(own.distinct) >= NEARLY_UNIQUE * (own.codes >= 0).sum()}
     for (name, own), (other, its) in permutations(unique.items(), 2):
-        places = own.distinct.get_indexer(its.distinct)
+        # An index keeps what it looks values up in.
+        places = pd.Index(own.distinct.array, dtype=own.distinct.dtype, copy=False).get_indexer(its.distinct)
         if (places >= 0).mean() < NEARLY_UNIQUE:
             continue
         row_of = np.full(len(own.distinct) + 1, -1)

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ColumnValues, EncodedColumn, encode_column
-from privacy_assets.columns.factorizing import factorize, number_by_appearance
+from privacy_assets.columns.factorizing import factorize, has_very_many_texts, number_by_appearance
 
 SPELLING: Final = "canonical/1"
 """Version of the rules of `canonical`, which assessments record."""
@@ -109,8 +109,8 @@ def spelled_keys(column: pd.Series[Any], *, with_exponents: bool = False) -> pd.
 
 def factorize_keys(column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return numbers of keys in order of appearance, as `pandas.factorize`; those that are spelled alike have one."""
-    # Of many texts, codes in the order of the texts need less memory.
-    codes, distinct = factorize(column, sort=isinstance(column.dtype, pd.StringDtype))
+    # Of very many texts, codes in the order of the texts need less memory.
+    codes, distinct = factorize(column, sort=has_very_many_texts(column))
     numbers: NDArray[np.int64] = number_keys(codes, distinct)[0].astype(np.int64, copy=False)
     return numbers
 

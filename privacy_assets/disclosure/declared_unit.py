@@ -310,10 +310,11 @@ def _numbered_people(
     table: pd.DataFrame | ColumnFiles, coded: Mapping[str, CodedColumn], persons: tuple[str, ...]
 ) -> tuple[AnyCodes, NDArray[np.integer[Any]]]:
     """Return the number of the person of each row, in order of appearance, and the first row of each person."""
-    if len(persons) > 1:
-        people = people_of(table[list(persons)])
-        return number_by_appearance(people, int(people.max(initial=-1)) + 1)
-    return number_keys(coded[persons[0]].codes, coded[persons[0]].distinct)
+    own = coded[persons[0]]
+    if len(persons) == 1 and len(own.distinct):
+        return number_keys(own.codes, own.distinct)
+    people = people_of(table[list(persons)])
+    return number_by_appearance(people, int(people.max(initial=-1)) + 1)
 
 
 def _is_of(column: pd.Series[Any], people: np.ndarray[Any, Any]) -> bool:

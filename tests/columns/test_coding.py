@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacy_assets.columns import coding
-from privacy_assets.columns.coding import encode_column, group_rows, people_of_values, read_column
+from privacy_assets.columns.coding import count_codes, encode_column, group_rows, people_of_values, read_column
 from privacy_assets.errors import InvalidTableError
 
 UTC = dt.UTC
@@ -289,3 +289,9 @@ def test_times_of_day_periods_and_intervals_are_texts_in_their_order(column, tex
 def test_other_cells_are_texts_without_order(column, texts):
     read = read_column(column, "x")
     assert (read.kind, read.is_ranked, read.distinct.tolist()) == ("text", False, texts)
+
+
+def test_codes_below_the_lowest_are_not_counted_as_the_last_ones():
+    assert count_codes(np.array([-1, 0, 1, 1], np.int8), 3, lowest=-1).tolist() == [1, 1, 2]
+    with pytest.raises(ValueError, match="a lower one"):
+        count_codes(np.array([-1, 0, 1]), 2)

@@ -1,6 +1,7 @@
 """Whose the rows of a table are, judged against what its contract declares."""
 
 import json
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from privacy_assets.disclosure.declared_unit import (
     UnitExamination,
     decide_on_unit,
     examine_unit,
+    find_other_people,
     published_unit,
 )
 
@@ -415,3 +417,9 @@ def test_a_direct_identifier_that_crosses_the_declared_person_needs_a_word():
     assert "'number' repeats (300 values" in judged(table, ["movie"]).reason
     assert judged(table, ["movie"], number={"not_a_person": REASON}).passed
     assert judged(table, ["number"]).passed
+
+
+def test_people_whose_values_cannot_be_compared_are_not_one_person():
+    values = [date(2020, 1, 1) + timedelta(days=each) if each % 2 else each for each in range(100)]
+    table = pd.DataFrame({"who": pd.Series(values * 3, dtype=object), "wave": np.repeat([1, 2, 3], 100)})
+    assert find_other_people(table, ("who",)) == ()
