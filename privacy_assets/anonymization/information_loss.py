@@ -68,7 +68,7 @@ def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> 
         return scale.positions
     low = scale.positions[np.searchsorted(up_to, n_outermost)]
     high = scale.positions[np.searchsorted(up_to, n_rows - n_outermost, side="right")]
-    return np.asarray(np.clip((scale.positions - low) / (high - low), 0.0, 1.0)) if low < high else scale.positions
+    return (np.clip(scale.positions, low, high) - low) / (high - low) if low < high else scale.positions
 
 
 def certainty_penalty(generalization: Generalization, sizes: NDArray[np.int64], n_rows: int) -> float:

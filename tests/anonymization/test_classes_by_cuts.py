@@ -71,6 +71,12 @@ def test_half_a_percent_of_the_records_are_outside():
     assert np.diff(found[1:-1]) == pytest.approx(1 / 989)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_value_far_beyond_the_ends_is_placed_without_an_overflow():
+    dimension = read_dimension(pd.Series([1.5, 1.5, 2.0, 1.7e308], name="x"))
+    assert positions_of_most(dimension.scale, dimension.codes, 2).tolist() == [0, 1, 1]
+
+
 @st.composite
 def skewed_tables(draw):
     n_rows = draw(st.integers(4, 24))
