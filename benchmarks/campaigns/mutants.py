@@ -359,8 +359,8 @@ MUTANTS = (
         # Whose a row is.
         ("if key.is_coarser and key.halves:", "if False:", f"{DECLARED} -k stays_of_people"),
         (
-            "yield from _of_rows(table, coded, identifiers, persons)",
-            "yield from _of_rows(table, coded, (), persons)",
+            "yield from _of_rows(table, keys_among(coded), identifiers, persons)",
+            "yield from _of_rows(table, keys_among(coded), (), persons)",
             f"{DECLARED} -k number_of_rows",
         ),
         ("if times > 1 and", "if times > 2 and", f"{DECLARED} -k loaded_again"),

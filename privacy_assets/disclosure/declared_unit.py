@@ -159,7 +159,8 @@ def examine_unit(table: pd.DataFrame | ColumnFiles, contract: TableContract) -> 
         if name in table.columns
         and (contract.required_type(name).kind == "integer" or not types.is_integer_dtype(table.dtypes[name]))
     ]
-    others = _of_people(table, coded, persons, identifiers) if persons else _of_rows(table, coded, identifiers)
+    others = _others(table, coded, persons, identifiers)
+    del coded  # Rows are compared without the codes, if each is a person.
     found = (*(_finding(key, "rows_of_one_person") for key in numbers), *others)
     return UnitExamination(persons, contract.weights, found)
 
@@ -171,8 +172,18 @@ def find_other_people(
 
     If each row is a person, direct ``identifiers`` whose numbers repeat contradict that, too.
     """
-    coded = code_columns(table)
-    return tuple(_of_people(table, coded, persons, identifiers) if persons else _of_rows(table, coded, identifiers))
+    return tuple(_others(table, code_columns(table), persons, identifiers))
+
+
+def _others(
+    table: pd.DataFrame | ColumnFiles,
+    coded: Mapping[str, CodedColumn],
+    persons: tuple[str, ...],
+    identifiers: Sequence[str],
+) -> Iterator[UnitFinding]:
+    if persons:
+        return _of_people(table, coded, persons, identifiers)
+    return _of_rows(table, keys_among(coded), identifiers)
 
 
 def decide_on_unit(
@@ -222,13 +233,13 @@ def _in_words(findings: Sequence[UnitFinding]) -> str:
 
 def _of_rows(
     table: pd.DataFrame | ColumnFiles,
-    coded: Mapping[str, CodedColumn],
+    keys: Sequence[UnitKey],
     identifiers: Sequence[str],
     persons: tuple[str, ...] = (),
 ) -> Iterator[UnitFinding]:
     """Yield what contradicts that each row is another person, of whom `persons` are numbers."""
     strong = set()
-    for key in keys_among(coded):
+    for key in keys:
         if key.column in persons and key.made_by.startswith(IN_ORDER):
             yield _finding(key, "part_of_the_person" if key.is_strong else "weak")
             continue  # as of families whose members are numbered one after the other
@@ -275,7 +286,7 @@ def _of_people(
         yield UnitFinding(together, "one_person", 1, n_rows)
     elif n_people == n_rows:
         yield UnitFinding(together, "never_repeats", n_people, n_rows)
-        yield from _of_rows(table, coded, identifiers, persons)
+        yield from _of_rows(table, keys_among(coded), identifiers, persons)
         return
     for name in persons if len(persons) > 1 else ():
         if table[name].nunique(dropna=False) == n_people > 1:
