@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import count_codes
+from privacy_assets.columns.coding import compact, count_codes
 from privacy_assets.columns.key_candidates import (
     ALMOST_AS_MANY,
     AnyCodes,
@@ -197,12 +197,8 @@ def _unit_key(
 
 
 def _numbered(codes: AnyCodes) -> Codes:
-    """Return the codes numbered from 0 without those that do not occur, in their order; a missing one, -1, is first."""
-    # The last place is that of -1.
-    occurs = np.zeros(int(codes.max(initial=-1)) + 2, np.bool_)
-    occurs[codes] = True
-    numbers: Codes = np.roll(np.cumsum(np.roll(occurs, 1)) - 1, -1)[codes]
-    return numbers
+    """Return the codes numbered from 0 without those that do not occur, as the compiled comparison takes them."""
+    return compact(codes, int(codes.max(initial=-1)) + 1)[0].astype(np.int64)
 
 
 def _compared(key: Codes, column: Codes, most: float) -> tuple[int, int]:
